@@ -1,0 +1,550 @@
+//! Folds × path on one Gram: cross-validation inside the algorithm.
+//!
+//! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the
+//! fold's out-of-fold scores are the f of its held-out rows.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::certificate::{Certificate, certify};
+use crate::data::{Rows, Units};
+use crate::error::{Error, Result};
+use crate::gram::{Entry, Gram, check_plan, padded};
+use crate::kernel::{KernelFn, Shape};
+use crate::loss::Loss;
+use crate::observe::{Control, Phase};
+use crate::path::{LeaveOut, Path, Shared, Step, check_cs};
+use crate::problem::{Outcome, Point, Settings, Status};
+
+/// One split of the rows. A training row named twice counts twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fold {
+    /// Rows to train on.
+    pub train: Vec<usize>,
+    /// Rows to score.
+    pub test: Vec<usize>,
+}
+
+/// Which models besides the one on all rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Folds {
+    /// None.
+    None,
+    /// These splits.
+    Splits(Vec<Fold>),
+    /// Each row held out once, exactly.
+    LeaveOneOut,
+}
+
+impl Folds {
+    /// `k` folds with the classes of `y` spread evenly, shuffled reproducibly.
+    pub fn stratified(y: &[f64], k: usize, seed: u64) -> Result<Self> {
+        if k < 2 || k > y.len() {
+            return Err(Error::Parameter { name: "cv", expected: "between 2 and the number of rows", value: k as f64 });
+        }
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut order: Vec<usize> = (0..y.len()).collect();
+        rng.shuffle(&mut order);
+        order.sort_by(|&a, &b| y[a].total_cmp(&y[b]));
+        let mut fold_of = vec![0; y.len()];
+        for (position, &row) in order.iter().enumerate() {
+            fold_of[row] = position % k;
+        }
+        let rows = |wanted: bool, fold: usize| (0..y.len()).filter(|&i| (fold_of[i] == fold) == wanted).collect();
+        Ok(Self::Splits((0..k).map(|fold| Fold { train: rows(false, fold), test: rows(true, fold) }).collect()))
+    }
+
+    fn len(&self, n: usize) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Splits(folds) => folds.len(),
+            Self::LeaveOneOut => n,
+        }
+    }
+}
+
+/// Precision of the kernel matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// f32: half the memory, twice the speed, and rounding far below the tolerance.
+    #[default]
+    Single,
+    /// f64.
+    Double,
+}
+
+/// What to fit.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The rows, or the kernel matrix for [`Shape::Precomputed`].
+    pub x: Rows<'a>,
+    /// A target a row.
+    pub y: &'a [f64],
+    /// The loss.
+    pub loss: Loss,
+    /// The kernel.
+    pub kernel: KernelFn,
+    /// Values of C in any order; results keep it.
+    pub cs: &'a [f64],
+    /// Cross-validation.
+    pub folds: Folds,
+    /// Tolerance and limits.
+    pub settings: Settings,
+    /// Precision of the kernel matrix.
+    pub precision: Precision,
+    /// Threads; 0 takes one a core. The answer does not depend on it.
+    pub threads: usize,
+}
+
+/// One model of the path, as far as it is kept.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// How its solve ended.
+    pub status: Status,
+    /// Steps it took.
+    pub steps: usize,
+    /// Its proof.
+    pub certificate: Certificate,
+    /// Intercept.
+    pub b: f64,
+}
+
+impl Record {
+    const NOT_RUN: Self =
+        Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: f64::NAN };
+}
+
+/// Every model of a fit: folds × C's and the refit.
+#[derive(Debug, Clone)]
+pub struct PathFit {
+    /// The values of C, as given.
+    pub cs: Vec<f64>,
+    /// Rows of the data.
+    pub n: usize,
+    /// `records[fold][c]`; the last "fold" is the refit on all rows.
+    pub records: Vec<Vec<Record>>,
+    /// `oof[fold][c]`: decision values of the fold's test rows, in their order; NaN where not run.
+    pub oof: Vec<Vec<Vec<f64>>>,
+    /// Test rows of each fold.
+    pub test: Vec<Vec<usize>>,
+    /// `coef[c]`: β of the refit.
+    pub coef: Vec<Vec<f64>>,
+    /// Bytes of the kernel matrix.
+    pub gram_bytes: u64,
+    /// Seconds spent on the kernel matrix.
+    pub kernel_seconds: f64,
+    /// Seconds spent on the paths.
+    pub path_seconds: f64,
+    /// Whether the time budget ended the fit.
+    pub timed_out: bool,
+}
+
+impl PathFit {
+    /// Number of folds, the refit not counted.
+    pub fn n_folds(&self) -> usize {
+        self.test.len()
+    }
+
+    /// Mean over the test rows of `score(y, f)`, for every fold and C; NaN where not run.
+    pub fn scores(&self, y: &[f64], score: impl Fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
+        let mean = |test: &[usize], f: &[f64]| {
+            test.iter().zip(f).map(|(&i, &f)| if f.is_nan() { f } else { score(y[i], f) }).sum::<f64>() / test.len() as f64
+        };
+        self.oof.iter().zip(&self.test).map(|(oof, test)| oof.iter().map(|f| mean(test, f)).collect()).collect()
+    }
+
+    /// Largest gap of all models.
+    pub fn worst_gap(&self) -> f64 {
+        self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)
+    }
+}
+
+/// Which C the scores choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// The highest mean score; of equals the smallest C.
+    #[default]
+    Best,
+    /// The smallest C whose mean is within one standard error of the best.
+    OneStandardError,
+}
+
+/// Index of the chosen C, for `scores[fold][c]`; C's without a score (NaN) are left out.
+pub fn select(scores: &[Vec<f64>], cs: &[f64], rule: Selection) -> Option<usize> {
+    let column = |c: usize| scores.iter().map(move |fold| fold[c]);
+    let folds = scores.len() as f64;
+    let mean = |c: usize| column(c).sum::<f64>() / folds;
+    let smallest = |candidates: &mut dyn Iterator<Item = usize>| candidates.min_by(|&a, &b| cs[a].total_cmp(&cs[b]));
+    let top = (0..cs.len()).map(mean).filter(|m| !m.is_nan()).max_by(f64::total_cmp)?;
+    // Means that differ by rounding only are equal.
+    let slack = 1e-12 * top.abs();
+    let best = smallest(&mut (0..cs.len()).filter(|&c| mean(c) >= top - slack))?;
+    match rule {
+        Selection::Best => Some(best),
+        Selection::OneStandardError => {
+            let variance = column(best).map(|s| (s - top) * (s - top)).sum::<f64>() / (folds - 1.0).max(1.0);
+            let bar = top - (variance / folds).sqrt();
+            smallest(&mut (0..cs.len()).filter(|&c| mean(c) >= bar - slack))
+        }
+    }
+}
+
+/// Fits every fold and the whole data at every C, each model with its certificate.
+pub fn fit_path(request: &Request, control: &Control) -> Result<PathFit> {
+    check(request)?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(request.threads)
+        .build()
+        .map_err(|e| Error::Threads { threads: request.threads, reason: e.to_string() })?;
+    pool.install(|| match request.precision {
+        Precision::Single => fit_with::<f32>(request, control),
+        Precision::Double => fit_with::<f64>(request, control),
+    })
+}
+
+fn check(request: &Request) -> Result<()> {
+    let n = request.x.nrows();
+    request.x.check("X")?;
+    request.loss.check()?;
+    check_cs(request.cs)?;
+    if request.y.len() != n {
+        return Err(Error::Length { what: "y", got: request.y.len(), expected: n, why: "one target a row of X" });
+    }
+    if let Some(row) = request.y.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NotFinite { what: "y", value: request.y[row], row, column: 0 });
+    }
+    if !(request.settings.tol > 0.0 && request.settings.tol < 1.0) {
+        return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: request.settings.tol });
+    }
+    if request.settings.max_iter == 0 {
+        return Err(Error::Parameter { name: "max_iter", expected: ">= 1", value: 0.0 });
+    }
+    if request.loss == Loss::Hinge {
+        if let Some(row) = request.y.iter().position(|y| y.abs() != 1.0) {
+            return Err(Error::Label { value: request.y[row], row });
+        }
+        check_classes(request.y, 0..n, None)?;
+    }
+    match &request.folds {
+        Folds::None => {}
+        Folds::LeaveOneOut => {
+            if request.loss == Loss::Hinge {
+                for class in [-1.0, 1.0] {
+                    let mut of_class = request.y.iter().enumerate().filter(|(_, y)| **y == class);
+                    if let (Some((row, _)), None) = (of_class.next(), of_class.next()) {
+                        return Err(Error::OneClass { fold: Some(row), rows: n - 1 });
+                    }
+                }
+            }
+        }
+        Folds::Splits(folds) => {
+            for (k, fold) in folds.iter().enumerate() {
+                let problem = |problem: String| Err(Error::Fold { fold: k, problem });
+                if fold.train.is_empty() || fold.test.is_empty() {
+                    return problem(format!("{} training and {} test rows; both must be there", fold.train.len(), fold.test.len()));
+                }
+                if let Some(i) = fold.train.iter().chain(&fold.test).find(|i| **i >= n) {
+                    return problem(format!("row {i} is out of range for {n} rows"));
+                }
+                if request.loss == Loss::Hinge {
+                    check_classes(request.y, fold.train.iter().copied(), Some(k))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_classes(y: &[f64], rows: impl Iterator<Item = usize> + Clone, fold: Option<usize>) -> Result<()> {
+    let first = rows.clone().next().map(|i| y[i]);
+    if rows.clone().all(|i| Some(y[i]) == first) {
+        return Err(Error::OneClass { fold, rows: rows.count() });
+    }
+    Ok(())
+}
+
+fn fit_with<T: Entry>(request: &Request, control: &Control) -> Result<PathFit> {
+    let started = Instant::now();
+    let n = request.x.nrows();
+    let precomputed = request.kernel.shape == Shape::Precomputed;
+    let units = if precomputed { Units::separate(n) } else { Units::merge(&request.x, request.y) };
+    check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads())?;
+    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
+    let kernel_seconds = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
+    let shared = Shared {
+        gram: &gram,
+        diagonal: gram.diagonal(),
+        loss: request.loss,
+        y: units.representative.iter().map(|&i| request.y[i]).collect(),
+        settings: request.settings,
+    };
+    let mut order: Vec<usize> = (0..request.cs.len()).collect();
+    order.sort_by(|&a, &b| request.cs[a].total_cmp(&request.cs[b]));
+
+    let all = weights(&units, 0..n);
+    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
+    // The refit first: it is the longest.
+    let mut chains: Vec<Vec<f64>> = vec![all.clone()];
+    chains.extend(splits.iter().map(|fold| weights(&units, fold.train.iter().copied())));
+    let models = request.cs.len() * (1 + request.folds.len(n));
+    control.begin(Phase::Path, models);
+    let mut walked = walk(&shared, chains, request.cs, &order, control)?;
+
+    let refit = walked.remove(0);
+    let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
+    let mut oof = Vec::with_capacity(request.folds.len(n));
+    let test: Vec<Vec<usize>> = match &request.folds {
+        Folds::LeaveOneOut => {
+            let (left_out_records, left_out_f) = leave_one_out(&shared, &units, &all, request.cs, &refit, control)?;
+            records = left_out_records;
+            oof = left_out_f;
+            (0..n).map(|i| vec![i]).collect()
+        }
+        _ => {
+            for (walked, fold) in walked.into_iter().zip(splits) {
+                let at_tests = |(record, f): (&Record, &Vec<f64>)| {
+                    let value = |&i: &usize| f.get(units.of_row[i]).map_or(f64::NAN, |f| f + record.b);
+                    fold.test.iter().map(value).collect()
+                };
+                oof.push(walked.records.iter().zip(&walked.f).map(at_tests).collect());
+                records.push(walked.records);
+            }
+            splits.iter().map(|fold| fold.test.clone()).collect()
+        }
+    };
+    records.push(refit.records);
+    // A unit's β goes to its rows in equal parts.
+    let coef = refit
+        .beta
+        .iter()
+        .map(|beta| units.of_row.iter().map(|&u| if beta.is_empty() { 0.0 } else { beta[u] / all[u] }).collect())
+        .collect();
+    let timed_out = records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit));
+    Ok(PathFit {
+        cs: request.cs.to_vec(),
+        n,
+        records,
+        oof,
+        test,
+        coef,
+        gram_bytes: Gram::<T>::bytes(units.len()),
+        kernel_seconds,
+        path_seconds: started.elapsed().as_secs_f64(),
+        timed_out,
+    })
+}
+
+/// Weight of each unit: how many of the given rows it holds.
+fn weights(units: &Units, rows: impl Iterator<Item = usize>) -> Vec<f64> {
+    let mut weight = vec![0.0; units.len()];
+    for i in rows {
+        weight[units.of_row[i]] += 1.0;
+    }
+    weight
+}
+
+/// A finished path: per C (as given) the record, β, and certified f = Kβ; empty where not run.
+struct Walked {
+    records: Vec<Record>,
+    beta: Vec<Vec<f64>>,
+    f: Vec<Vec<f64>>,
+}
+
+/// A path in work and what it has produced.
+struct Chain {
+    index: usize,
+    path: Path,
+    steps: Vec<Step>,
+}
+
+/// Chains not in any worker's hands.
+struct Queue {
+    waiting: Vec<Chain>,
+    fresh: std::vec::IntoIter<(usize, Vec<f64>)>,
+    open: usize,
+    failed: Option<Error>,
+    finished: Vec<(usize, Walked)>,
+}
+
+/// Walks all paths on the threads of the pool, C by C.
+///
+/// One more path is open than there are workers, and a worker takes the open path that is furthest
+/// behind: so the last paths end together, and the work area stays small. With a time budget all
+/// paths are open, so that every fold gets as far as the others. Each path is computed by one worker
+/// at a time in the order of its C's: the answer does not depend on who does it.
+fn walk<T: Entry>(
+    shared: &Shared<T>,
+    weights: Vec<Vec<f64>>,
+    cs: &[f64],
+    order: &[usize],
+    control: &Control,
+) -> Result<Vec<Walked>> {
+    let workers = rayon::current_num_threads();
+    let total = weights.len();
+    let most_open = if control.budget_seconds().is_some() { total } else { workers + 1 };
+    let fresh: Vec<(usize, Vec<f64>)> = weights.into_iter().enumerate().collect();
+    let queue = Mutex::new(Queue {
+        waiting: Vec::new(),
+        fresh: fresh.into_iter(),
+        open: 0,
+        failed: None,
+        finished: Vec::new(),
+    });
+    let changed = Condvar::new();
+    let lock = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+
+    let take = || {
+        let mut queue = lock();
+        loop {
+            if queue.failed.is_some() || queue.finished.len() == total {
+                return None;
+            }
+            if queue.open < most_open
+                && let Some((index, weight)) = queue.fresh.next()
+            {
+                queue.open += 1;
+                return Some(Chain { index, path: Path::new(weight), steps: Vec::new() });
+            }
+            let behind = (0..queue.waiting.len()).min_by_key(|&k| (queue.waiting[k].steps.len(), queue.waiting[k].index));
+            if let Some(k) = behind {
+                return Some(queue.waiting.swap_remove(k));
+            }
+            queue = changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    };
+    let work = || {
+        while let Some(mut chain) = take() {
+            let out_of_time = !chain.steps.is_empty() && control.out_of_time();
+            let result = if chain.steps.len() == order.len() || out_of_time {
+                certify_chain(shared, chain.path.weight, &chain.steps, cs, order, control).map(|w| Ok((chain.index, w)))
+            } else {
+                chain.path.advance(shared, cs[order[chain.steps.len()]], control).map(|step| {
+                    chain.steps.push(step);
+                    control.advance(1);
+                    Err(chain)
+                })
+            };
+            let mut queue = lock();
+            match result {
+                Ok(Ok(walked)) => {
+                    queue.finished.push(walked);
+                    queue.open -= 1;
+                }
+                Ok(Err(chain)) => queue.waiting.push(chain),
+                Err(error) => queue.failed = Some(error),
+            }
+            changed.notify_all();
+        }
+    };
+    rayon::broadcast(|_| work());
+
+    let mut queue = queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(error) = queue.failed {
+        return Err(error);
+    }
+    queue.finished.sort_by_key(|(index, _)| *index);
+    Ok(queue.finished.into_iter().map(|(_, walked)| walked).collect())
+}
+
+/// Recomputes Kβ of all models of a path in one product and judges them.
+fn certify_chain<T: Entry>(
+    shared: &Shared<T>,
+    weight: Vec<f64>,
+    steps: &[Step],
+    cs: &[f64],
+    order: &[usize],
+    control: &Control,
+) -> Result<Walked> {
+    let mut walked = Walked {
+        records: vec![Record::NOT_RUN; cs.len()],
+        beta: vec![Vec::new(); cs.len()],
+        f: vec![Vec::new(); cs.len()],
+    };
+    // Solutions repeat at large C, once no row is at its bound any more.
+    let mut distinct: Vec<&[f64]> = Vec::new();
+    let mut product_of = Vec::with_capacity(steps.len());
+    for step in steps {
+        if distinct.last().is_none_or(|last| *last != step.beta) {
+            distinct.push(&step.beta);
+        }
+        product_of.push(distinct.len() - 1);
+    }
+    let products = shared.gram.times(&distinct, control)?;
+    for ((step, &k), &product) in steps.iter().zip(order).zip(&product_of) {
+        let f = products[product].clone();
+        let weight: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();
+        let certificate = certify(shared.loss, &shared.y, &weight, &step.beta, step.b, &f, |theta| {
+            shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
+        });
+        walked.records[k] = record(step.outcome, certificate, step.b, shared.settings.tol);
+        walked.beta[k].clone_from(&step.beta);
+        walked.f[k] = f;
+    }
+    Ok(walked)
+}
+
+/// The certificate has the last word on whether a model converged.
+fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
+    let proved = certificate.gap() <= tol;
+    let status = match outcome.status {
+        _ if proved => Status::Converged,
+        Status::Converged => Status::Stalled,
+        other => other,
+    };
+    Record { status, steps: outcome.steps, certificate, b }
+}
+
+/// Exact leave-one-out at every C, from the refit's path: `[row][c]`.
+#[allow(clippy::type_complexity)]
+fn leave_one_out<T: Entry>(
+    shared: &Shared<T>,
+    units: &Units,
+    weight: &[f64],
+    cs: &[f64],
+    refit: &Walked,
+    control: &Control,
+) -> Result<(Vec<Vec<Record>>, Vec<Vec<Vec<f64>>>)> {
+    let m = units.len();
+    let by_c: Vec<Vec<(Record, f64)>> = (0..cs.len())
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|k| {
+            let mut results = vec![(Record::NOT_RUN, f64::NAN); m];
+            if refit.beta[k].is_empty() {
+                return Ok(results);
+            }
+            let mut full = Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b };
+            full.beta.resize(padded(m), 0.0);
+            full.f.resize(padded(m), 0.0);
+            let mut weight_c: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();
+            let unchanged = Outcome { status: refit.records[k].status, steps: 0 };
+            let mut leave_out = LeaveOut::new(shared, weight, cs[k], full.clone());
+            for (u, result) in results.iter_mut().enumerate() {
+                control.check()?;
+                if control.out_of_time() {
+                    break;
+                }
+                let solved = leave_out.solve(u, weight[u] - 1.0, control)?;
+                let (point, outcome) = solved.as_ref().map_or((&full, unchanged), |(point, outcome)| (point, *outcome));
+                weight_c[u] = (weight[u] - 1.0) * cs[k];
+                let certificate =
+                    certify(shared.loss, &shared.y, &weight_c, &point.beta[..m], point.b, &point.f[..m], |theta| {
+                        shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; m], |mut p| p.remove(0))
+                    });
+                weight_c[u] = weight[u] * cs[k];
+                let record = record(outcome, certificate, point.b, shared.settings.tol);
+                *result = (record, point.f[u] + point.b);
+                control.advance(1);
+            }
+            Ok(results)
+        })
+        .collect::<Result<_>>()?;
+    let row = |i: usize| by_c.iter().map(move |results| &results[units.of_row[i]]);
+    let records = (0..units.of_row.len()).map(|i| row(i).map(|(record, _)| record.clone()).collect()).collect();
+    let f = (0..units.of_row.len()).map(|i| row(i).map(|(_, f)| vec![*f]).collect()).collect();
+    Ok((records, f))
+}

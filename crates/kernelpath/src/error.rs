@@ -1,0 +1,179 @@
+//! Everything that can go wrong, with the offending value and the way out.
+
+/// An error of the library. Running out of steps or time is not an error but a [`Status`](crate::Status).
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// NaN or infinity in the data.
+    #[error("{what} contains {value} at row {row}, column {column}: remove or impute such values")]
+    NotFinite {
+        /// Which array.
+        what: &'static str,
+        /// The value found.
+        value: f64,
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// Two lengths that must agree do not.
+    #[error("{what} has length {got}, but {expected} is needed ({why})")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// Its length.
+        got: usize,
+        /// The length it should have.
+        expected: usize,
+        /// Where the expected length comes from.
+        why: &'static str,
+    },
+    /// No rows or no columns.
+    #[error("X has {rows} rows and {columns} columns: at least one of each is needed")]
+    Empty {
+        /// Rows found.
+        rows: usize,
+        /// Columns found.
+        columns: usize,
+    },
+    /// A label other than -1 and +1.
+    #[error("labels must be -1 or +1, got {value} at row {row}")]
+    Label {
+        /// The label found.
+        value: f64,
+        /// Its row.
+        row: usize,
+    },
+    /// A training set with one class only.
+    #[error(
+        "{}: all {rows} training rows have the same class, and two are needed; use fewer or stratified folds, or add rows of the other class",
+        .fold.map_or_else(|| "the data".to_string(), |k| format!("fold {k}"))
+    )]
+    OneClass {
+        /// The fold, or `None` for the whole data.
+        fold: Option<usize>,
+        /// Number of training rows.
+        rows: usize,
+    },
+    /// A fold without training or test rows, or with an index out of range.
+    #[error("fold {fold}: {problem}")]
+    Fold {
+        /// Which fold.
+        fold: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// No value of C.
+    #[error("Cs is empty: give at least one value of C")]
+    NoCs,
+    /// A value of C that is not a positive number.
+    #[error("C must be a finite number > 0, got {value} (Cs[{index}])")]
+    BadC {
+        /// The value found.
+        value: f64,
+        /// Its position.
+        index: usize,
+    },
+    /// A parameter out of its range.
+    #[error("{name} must be {expected}, got {value}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// The values it takes.
+        expected: &'static str,
+        /// The value found.
+        value: f64,
+    },
+    /// A name that is not known.
+    #[error("unknown {what} {name:?}: known are {}", .known.join(", "))]
+    Unknown {
+        /// What kind of thing is named.
+        what: &'static str,
+        /// The name given.
+        name: String,
+        /// The names that exist.
+        known: &'static [&'static str],
+    },
+    /// A precomputed kernel matrix that is not square.
+    #[error("a precomputed kernel matrix must be square, got {rows} x {columns}")]
+    NotSquare {
+        /// Rows found.
+        rows: usize,
+        /// Columns found.
+        columns: usize,
+    },
+    /// A precomputed kernel matrix that is not symmetric.
+    #[error(
+        "a precomputed kernel matrix must be symmetric, but K[{row}, {column}] = {value} and K[{column}, {row}] = {mirrored}"
+    )]
+    NotSymmetric {
+        /// Row of the first entry found.
+        row: usize,
+        /// Column of the first entry found.
+        column: usize,
+        /// The entry.
+        value: f64,
+        /// The entry opposite.
+        mirrored: f64,
+    },
+    /// The kernel matrix does not fit into memory.
+    #[error(
+        "{rows} rows need {} for the kernel matrix and the solver, but only {} are available; use fewer rows{}, or a machine with more memory",
+        human(*.need), human(*.available), if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }
+    )]
+    Memory {
+        /// Distinct rows of the data.
+        rows: usize,
+        /// Bytes the plan asks for.
+        need: u64,
+        /// Bytes available.
+        available: u64,
+        /// Whether single precision is a way out.
+        could_halve: bool,
+    },
+    /// All sampled distances are zero, so a bandwidth cannot be estimated.
+    #[error("gamma={rule:?} needs rows that differ, but {found}; give gamma as a number")]
+    Bandwidth {
+        /// The rule.
+        rule: &'static str,
+        /// What was found.
+        found: &'static str,
+    },
+    /// New data with another number of columns than the training data.
+    #[error("X has {got} features, but the model was fitted with {expected}")]
+    Features {
+        /// Columns found.
+        got: usize,
+        /// Columns of the training data.
+        expected: usize,
+    },
+    /// The time budget ended before there was any model.
+    #[error(
+        "time_budget={budget} s ended before the kernel matrix of {rows} rows was complete; raise it or use fewer rows"
+    )]
+    TimeBudget {
+        /// Seconds allowed.
+        budget: f64,
+        /// Distinct rows.
+        rows: usize,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Worker threads could not be started.
+    #[error("could not start {threads} worker threads: {reason}")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// `Result` with this library's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+fn human(bytes: u64) -> String {
+    let b = bytes as f64;
+    if b >= 1e9 { format!("{:.1} GB", b / 1e9) } else { format!("{:.1} MB", b / 1e6) }
+}

@@ -1,0 +1,419 @@
+//! The kernel matrix that every fold, every C and the refit share, and its memory plan.
+
+use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+use rayon::prelude::*;
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernel::{KernelFn, Shape};
+use crate::observe::{Control, Phase};
+use crate::simd::vectorise;
+
+/// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
+pub trait Entry: Copy + Default + Send + Sync + 'static {
+    /// To double precision.
+    fn wide(self) -> f64;
+    /// From double precision.
+    fn narrow(value: f64) -> Self;
+}
+
+impl Entry for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Entry for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        value
+    }
+}
+
+/// Vectors over the rows of a Gram matrix are padded to a multiple of this, so that SIMD loops over
+/// them have no remainder.
+pub(crate) const LANES: usize = 64;
+
+/// Side of the tiles the matrix is computed in.
+const TILE: usize = 128;
+
+/// A symmetric matrix, row after row, each row padded with zeros.
+#[derive(Debug)]
+pub struct Gram<T> {
+    n: usize,
+    stride: usize,
+    values: Vec<T>,
+}
+
+/// Padded length of vectors over n rows.
+pub(crate) fn padded(n: usize) -> usize {
+    n.div_ceil(LANES) * LANES
+}
+
+/// Distance between rows: not a multiple of a large power of two, lest a column fall into one cache set.
+fn row_stride(n: usize) -> usize {
+    let length = padded(n);
+    if length.is_multiple_of(512) { length + 16 } else { length }
+}
+
+impl<T: Entry> Gram<T> {
+    /// Bytes that a matrix of `n` rows takes.
+    pub fn bytes(n: usize) -> u64 {
+        n as u64 * row_stride(n) as u64 * size_of::<T>() as u64
+    }
+
+    /// Bytes that a whole fit on `n` rows with `threads` workers is planned to take: the matrix, and for
+    /// each path in work a factor of its free set and a few vectors a C.
+    pub fn planned_bytes(n: usize, models_kept: usize, threads: usize) -> u64 {
+        let vectors = (models_kept * padded(n) * 8 * (threads + 2)) as u64;
+        Self::bytes(n) + Self::bytes(n) / 5 + vectors + (64 << 20)
+    }
+
+    /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool.
+    pub fn compute(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<Self> {
+        if kernel.shape == Shape::Precomputed {
+            return Self::copy(x, rows, control);
+        }
+        let mut gram = Self::zeros(rows.len())?;
+        let shift = if kernel.shape.is_shift_invariant() { x.column_means() } else { vec![0.0; x.ncols()] };
+        let tiles = rows.len().div_ceil(TILE);
+        let pairs: Vec<(usize, usize)> = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
+        let stride = gram.stride;
+        let target = SharedMut(gram.values.as_mut_ptr());
+        control.begin(Phase::Kernel, pairs.len());
+        pairs.par_iter().try_for_each_init(Tile::default, |tile, &(ti, tj)| {
+            control.check()?;
+            if control.out_of_time() {
+                let budget = control.budget_seconds().unwrap_or(0.0);
+                return Err(Error::TimeBudget { budget, rows: rows.len() });
+            }
+            let (a, b) = (chunk(rows, ti), chunk(rows, tj));
+            tile.evaluate(x, a, x, b, &shift, kernel);
+            for i in 0..a.len() {
+                for j in 0..b.len() {
+                    let same = ti == tj && i == j;
+                    let exact_diagonal = same && kernel.shape.is_shift_invariant();
+                    let value = T::narrow(if exact_diagonal { 1.0 } else { tile.values[i * b.len() + j] });
+                    let (row, column) = (ti * TILE + i, tj * TILE + j);
+                    // SAFETY: both positions lie in the n × stride buffer, and only the task of this
+                    // unordered pair of tiles writes to them.
+                    unsafe {
+                        target.write(row * stride + column, value);
+                        target.write(column * stride + row, value);
+                    }
+                }
+            }
+            control.advance(1);
+            Ok(())
+        })?;
+        Ok(gram)
+    }
+
+    /// Takes a precomputed matrix over, once it proved square and symmetric.
+    fn copy(x: &Rows, rows: &[usize], control: &Control) -> Result<Self> {
+        if x.nrows() != x.ncols() {
+            return Err(Error::NotSquare { rows: x.nrows(), columns: x.ncols() });
+        }
+        let mut gram = Self::zeros(rows.len())?;
+        control.begin(Phase::Kernel, rows.len());
+        for (i, &row) in rows.iter().enumerate() {
+            control.check()?;
+            for (j, &column) in rows.iter().enumerate().take(i + 1) {
+                let (value, mirrored) = (x.get(row, column), x.get(column, row));
+                if (value - mirrored).abs() > 1e-5 * value.abs().max(mirrored.abs()).max(1e-3) {
+                    return Err(Error::NotSymmetric { row, column, value, mirrored });
+                }
+                let mean = T::narrow(0.5 * (value + mirrored));
+                gram.values[i * gram.stride + j] = mean;
+                gram.values[j * gram.stride + i] = mean;
+            }
+            control.advance(1);
+        }
+        Ok(gram)
+    }
+
+    fn zeros(n: usize) -> Result<Self> {
+        let stride = row_stride(n);
+        let failed =
+            || Error::Memory { rows: n, need: Self::bytes(n), available: available_memory().unwrap_or(0), could_halve: size_of::<T>() == 8 };
+        let length = n.checked_mul(stride).ok_or_else(failed)?;
+        let mut values = Vec::new();
+        values.try_reserve_exact(length).map_err(|_| failed())?;
+        values.resize(length, T::default());
+        Ok(Self { n, stride, values })
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Row `i`, padded with zeros to [`padded`] length.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> &[T] {
+        &self.values[i * self.stride..i * self.stride + padded(self.n)]
+    }
+
+    /// One entry.
+    #[inline(always)]
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        self.values[i * self.stride + j].wide()
+    }
+
+    /// The diagonal, padded.
+    pub(crate) fn diagonal(&self) -> Vec<f64> {
+        let mut diagonal: Vec<f64> = (0..self.n).map(|i| self.get(i, i)).collect();
+        diagonal.resize(padded(self.n), 0.0);
+        diagonal
+    }
+
+    /// f ← f + Σ δᵢ K_i over the given rows, four rows a pass.
+    pub(crate) fn add_rows(&self, rows: &[usize], deltas: &[f64], f: &mut [f64]) {
+        vectorise(#[inline(always)] || {
+            let length = f.len();
+            let mut quads = rows.chunks_exact(4).zip(deltas.chunks_exact(4));
+            for (r, d) in &mut quads {
+                let [k0, k1, k2, k3] = [0, 1, 2, 3].map(|q| &self.row(r[q])[..length]);
+                let [d0, d1, d2, d3] = [d[0], d[1], d[2], d[3]];
+                for (i, f) in f.iter_mut().enumerate() {
+                    *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
+                }
+            }
+            let done = rows.len() / 4 * 4;
+            for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
+                let k = &self.row(r)[..length];
+                for (f, k) in f.iter_mut().zip(k) {
+                    *f += d * k.wide();
+                }
+            }
+        });
+    }
+
+    /// K·B for columns `b` (each of n values): the products the certificate needs, in f64, tile by tile.
+    ///
+    /// Rows of zeros in B are left out; the order of summation does not depend on the threads.
+    pub(crate) fn times(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
+        let used: Vec<usize> = (0..self.n).filter(|&i| b.iter().any(|c| c[i] != 0.0)).collect();
+        let mut products = vec![vec![0.0; self.n]; b.len()];
+        let (mut left, mut right, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        for start in (0..self.n).step_by(TILE) {
+            control.check()?;
+            let m = TILE.min(self.n - start);
+            out.clear();
+            out.resize(m * b.len(), 0.0);
+            for part in used.chunks(TILE) {
+                // K is symmetric: column `i` of the tile is a stretch of row `i`.
+                left.clear();
+                for &i in part {
+                    let row = &self.row(i)[start..start + m];
+                    left.extend(row.iter().map(|v| v.wide()));
+                }
+                right.clear();
+                for c in b {
+                    right.extend(part.iter().map(|&i| c[i]));
+                }
+                matmul(
+                    MatMut::from_column_major_slice_mut(&mut out, m, b.len()),
+                    Accum::Add,
+                    MatRef::from_column_major_slice(&left, m, part.len()),
+                    MatRef::from_column_major_slice(&right, part.len(), b.len()),
+                    1.0,
+                    Par::Seq,
+                );
+            }
+            for (product, tile) in products.iter_mut().zip(out.chunks_exact(m)) {
+                product[start..start + m].copy_from_slice(tile);
+            }
+        }
+        Ok(products)
+    }
+}
+
+/// Lets the tasks of disjoint tiles write into one buffer.
+struct SharedMut<T>(*mut T);
+
+// SAFETY: the tasks write to disjoint positions (see `Gram::compute`) and nobody reads meanwhile.
+unsafe impl<T: Send> Sync for SharedMut<T> {}
+
+impl<T> SharedMut<T> {
+    /// # Safety
+    /// `at` lies in the buffer and no other task touches it.
+    #[inline(always)]
+    unsafe fn write(&self, at: usize, value: T) {
+        unsafe { self.0.add(at).write(value) }
+    }
+}
+
+fn chunk(rows: &[usize], tile: usize) -> &[usize] {
+    &rows[tile * TILE..rows.len().min((tile + 1) * TILE)]
+}
+
+/// Scratch space for the kernel of one block of rows with another.
+#[derive(Default)]
+pub(crate) struct Tile {
+    left: Vec<f64>,
+    right: Vec<f64>,
+    left2: Vec<f64>,
+    right2: Vec<f64>,
+    /// Kernel values, `a.len()` rows of `b.len()`.
+    pub(crate) values: Vec<f64>,
+}
+
+impl Tile {
+    /// Evaluates the kernel of rows `a` of `x` with rows `b` of `z`, both shifted.
+    pub(crate) fn evaluate(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], kernel: &KernelFn) {
+        pack(x, a, shift, &mut self.left, &mut self.left2);
+        pack(z, b, shift, &mut self.right, &mut self.right2);
+        let (m, n, p) = (a.len(), b.len(), shift.len());
+        self.values.clear();
+        self.values.resize(m * n, 0.0);
+        let Self { left, right, left2, right2, values } = self;
+        if kernel.shape == Shape::Laplacian {
+            vectorise(#[inline(always)] || l1_distances(left, right, values, m, n));
+        } else {
+            matmul(
+                MatMut::from_row_major_slice_mut(values, m, n),
+                Accum::Replace,
+                MatRef::from_row_major_slice(left, m, p),
+                MatRef::from_row_major_slice(right, n, p).transpose(),
+                1.0,
+                Par::Seq,
+            );
+        }
+        vectorise(#[inline(always)] || {
+            for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
+                kernel.map(row, x2, right2);
+            }
+        });
+    }
+}
+
+/// Copies rows in double precision, shifted, with their squared norms.
+fn pack(x: &Rows, rows: &[usize], shift: &[f64], out: &mut Vec<f64>, norms: &mut Vec<f64>) {
+    let p = shift.len();
+    out.resize(rows.len() * p, 0.0);
+    norms.clear();
+    for (&i, row) in rows.iter().zip(out.chunks_exact_mut(p)) {
+        x.copy_row(i, shift, row);
+        norms.push(row.iter().map(|v| v * v).sum());
+    }
+}
+
+#[inline(always)]
+fn l1_distances(left: &[f64], right: &[f64], out: &mut [f64], m: usize, n: usize) {
+    let p = left.len() / m;
+    // Feature by feature, so that the inner loop runs along a contiguous row of `out`.
+    let mut column = vec![0.0; n];
+    for k in 0..p {
+        for (c, row) in column.iter_mut().zip(right.chunks_exact(p)) {
+            *c = row[k];
+        }
+        for (out, row) in out.chunks_exact_mut(n).zip(left.chunks_exact(p)) {
+            let value = row[k];
+            for (o, c) in out.iter_mut().zip(&column) {
+                *o += (value - c).abs();
+            }
+        }
+    }
+}
+
+/// Bytes of memory that this process may still take, where the system tells.
+pub fn available_memory() -> Option<u64> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+    });
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let container = number("/sys/fs/cgroup/memory.max")
+        .zip(number("/sys/fs/cgroup/memory.current"))
+        .map(|(limit, used)| limit.saturating_sub(used));
+    match (machine, container) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Fails, before anything is allocated, when a fit would not fit.
+pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize) -> Result<()> {
+    let need = Gram::<T>::planned_bytes(n, models_kept, threads);
+    match available_memory() {
+        Some(available) if need > available => {
+            Err(Error::Memory { rows: n, need, available, could_halve: size_of::<T>() == 8 })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The kernel between rows of `x` and rows of `z`, row after row.
+pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+    let all: Vec<usize> = (0..z.nrows()).collect();
+    let mut out = Vec::new();
+    let length = x.nrows() * z.nrows();
+    out.try_reserve_exact(length).map_err(|_| Error::Memory {
+        rows: x.nrows(),
+        need: length as u64 * 8,
+        available: available_memory().unwrap_or(0),
+        could_halve: false,
+    })?;
+    out.resize(length, 0.0);
+    for_each_band(x, &mut out, z.nrows(), |rows, band| {
+        let shift = shift_for(kernel, z);
+        let mut tile = Tile::default();
+        for columns in all.chunks(TILE) {
+            control.check()?;
+            tile.evaluate(x, rows, z, columns, &shift, kernel);
+            for (row, values) in band.chunks_exact_mut(z.nrows()).zip(tile.values.chunks_exact(columns.len())) {
+                row[columns[0]..columns[0] + columns.len()].copy_from_slice(values);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x`, in tiles: memory stays bounded whatever the sizes.
+pub(crate) fn kernel_times(x: &Rows, z: &Rows, coef: &[f64], kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+    let all: Vec<usize> = (0..z.nrows()).collect();
+    let shift = shift_for(kernel, z);
+    let mut out = vec![0.0; x.nrows()];
+    for_each_band(x, &mut out, 1, |rows, band| {
+        let mut tile = Tile::default();
+        for columns in all.chunks(TILE) {
+            control.check()?;
+            tile.evaluate(x, rows, z, columns, &shift, kernel);
+            let coef = &coef[columns[0]..columns[0] + columns.len()];
+            for (o, values) in band.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
+                *o += values.iter().zip(coef).map(|(v, c)| v * c).sum::<f64>();
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+fn shift_for(kernel: &KernelFn, z: &Rows) -> Vec<f64> {
+    if kernel.shape.is_shift_invariant() { z.column_means() } else { vec![0.0; z.ncols()] }
+}
+
+/// Hands bands of rows of `x`, with their part of `out` (`width` values a row), to all threads.
+fn for_each_band(
+    x: &Rows,
+    out: &mut [f64],
+    width: usize,
+    work: impl Fn(&[usize], &mut [f64]) -> Result<()> + Sync,
+) -> Result<()> {
+    if x.nrows() == 0 || width == 0 {
+        return Ok(());
+    }
+    let rows: Vec<usize> = (0..x.nrows()).collect();
+    rows.par_chunks(TILE).zip(out.par_chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band))
+}

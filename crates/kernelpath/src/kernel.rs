@@ -1,0 +1,287 @@
+//! Kernels and the rules that choose their bandwidth.
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+
+/// The form of a kernel, without its bandwidth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// exp(−γ‖x−z‖²)
+    Rbf,
+    /// exp(−γ‖x−z‖₁)
+    Laplacian,
+    /// (γ⟨x,z⟩ + coef0)^degree
+    Poly {
+        /// The exponent.
+        degree: u32,
+        /// The constant term.
+        coef0: f64,
+    },
+    /// ⟨x,z⟩
+    Linear,
+    /// tanh(γ⟨x,z⟩ + coef0): indefinite, so a gap proves a stationary point only
+    Sigmoid {
+        /// The constant term.
+        coef0: f64,
+    },
+    /// (1+a)e⁻ᵃ with a = √3‖x−z‖/ℓ and ℓ = 1/√(2γ), the length scale of [`Shape::Rbf`]
+    Matern32,
+    /// (1+a+a²/3)e⁻ᵃ with a = √5‖x−z‖/ℓ and ℓ = 1/√(2γ)
+    Matern52,
+    /// X is the kernel matrix itself
+    Precomputed,
+}
+
+impl Shape {
+    /// The names, in the order of the documentation.
+    pub const NAMES: &'static [&'static str] =
+        &["rbf", "laplacian", "poly", "linear", "sigmoid", "matern32", "matern52", "precomputed"];
+
+    /// The shape of that name.
+    pub fn from_name(name: &str, degree: u32, coef0: f64) -> Result<Self> {
+        Ok(match name {
+            "rbf" => Self::Rbf,
+            "laplacian" => Self::Laplacian,
+            "poly" => Self::Poly { degree, coef0 },
+            "linear" => Self::Linear,
+            "sigmoid" => Self::Sigmoid { coef0 },
+            "matern32" => Self::Matern32,
+            "matern52" => Self::Matern52,
+            "precomputed" => Self::Precomputed,
+            _ => {
+                return Err(Error::Unknown { what: "kernel", name: name.into(), known: Self::NAMES });
+            }
+        })
+    }
+
+    /// Whether the kernel depends on x − z only, so that shifting the data changes nothing.
+    pub(crate) fn is_shift_invariant(self) -> bool {
+        matches!(self, Self::Rbf | Self::Laplacian | Self::Matern32 | Self::Matern52)
+    }
+
+    /// Whether γ enters at all.
+    pub fn uses_gamma(self) -> bool {
+        !matches!(self, Self::Linear | Self::Precomputed)
+    }
+}
+
+/// How γ is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bandwidth {
+    /// This value.
+    Value(f64),
+    /// 1 / (p · variance of all entries of X), scikit-learn's default.
+    Scale,
+    /// n/2 random pairs of rows; σ is the mean of 1/q90 and 1/q10 of their non-zero squared
+    /// distances (for the Laplacian kernel, of their L1 distances), and γ = 2σ.
+    Sigest,
+}
+
+/// A kernel as the user asks for it: a shape and a bandwidth rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kernel {
+    /// The shape.
+    pub shape: Shape,
+    /// The rule for γ.
+    pub bandwidth: Bandwidth,
+}
+
+impl Kernel {
+    /// The Gaussian kernel exp(−γ‖x−z‖²).
+    pub fn rbf(bandwidth: Bandwidth) -> Self {
+        Self { shape: Shape::Rbf, bandwidth }
+    }
+
+    /// The linear kernel ⟨x,z⟩.
+    pub fn linear() -> Self {
+        Self { shape: Shape::Linear, bandwidth: Bandwidth::Value(1.0) }
+    }
+
+    /// Settles γ on the data, reproducibly for a seed.
+    pub fn resolve(&self, x: &Rows, seed: u64) -> Result<KernelFn> {
+        let gamma = if self.shape.uses_gamma() { self.gamma(x, seed)? } else { 1.0 };
+        KernelFn::new(self.shape, gamma)
+    }
+
+    fn gamma(&self, x: &Rows, seed: u64) -> Result<f64> {
+        match self.bandwidth {
+            Bandwidth::Value(gamma) => Ok(gamma),
+            Bandwidth::Scale => scale(x),
+            Bandwidth::Sigest => sigest(x, self.shape, seed),
+        }
+    }
+}
+
+fn scale(x: &Rows) -> Result<f64> {
+    let (n, p) = (x.nrows(), x.ncols());
+    let count = (n * p) as f64;
+    let entries = || (0..n).flat_map(|i| (0..p).map(move |j| x.get(i, j)));
+    let mean = entries().sum::<f64>() / count;
+    let variance = entries().map(|v| (v - mean) * (v - mean)).sum::<f64>() / count;
+    if variance > 0.0 {
+        Ok(1.0 / (p as f64 * variance))
+    } else {
+        Err(Error::Bandwidth { rule: "scale", found: "all entries of X are equal" })
+    }
+}
+
+fn sigest(x: &Rows, shape: Shape, seed: u64) -> Result<f64> {
+    let n = x.nrows();
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut distances: Vec<f64> = (0..n.div_ceil(2).max(1))
+        .map(|_| {
+            let (a, b) = (rng.usize(..n), rng.usize(..n));
+            let differences = (0..x.ncols()).map(|j| x.get(a, j) - x.get(b, j));
+            match shape {
+                Shape::Laplacian => differences.map(f64::abs).sum(),
+                _ => differences.map(|d| d * d).sum(),
+            }
+        })
+        .filter(|d: &f64| *d > 0.0 && d.is_finite())
+        .collect();
+    if distances.is_empty() {
+        return Err(Error::Bandwidth { rule: "sigest", found: "all sampled pairs of rows are equal" });
+    }
+    distances.sort_unstable_by(f64::total_cmp);
+    let (q10, q90) = (quantile(&distances, 0.1), quantile(&distances, 0.9));
+    // γ = 2σ with σ the mean of 1/q90 and 1/q10.
+    Ok(1.0 / q90 + 1.0 / q10)
+}
+
+/// The quantile of sorted values, interpolated linearly.
+fn quantile(sorted: &[f64], level: f64) -> f64 {
+    let position = level * (sorted.len() - 1) as f64;
+    let (below, fraction) = (position.floor() as usize, position.fract());
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + fraction * (sorted[above] - sorted[below])
+}
+
+/// A kernel with its bandwidth settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KernelFn {
+    /// The shape.
+    pub shape: Shape,
+    /// γ; 1 where the shape has none.
+    pub gamma: f64,
+}
+
+impl KernelFn {
+    /// Checks γ and the shape's own constants.
+    pub fn new(shape: Shape, gamma: f64) -> Result<Self> {
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(Error::Parameter { name: "gamma", expected: "a finite number > 0", value: gamma });
+        }
+        if let Shape::Poly { coef0, .. } | Shape::Sigmoid { coef0 } = shape
+            && !coef0.is_finite()
+        {
+            return Err(Error::Parameter { name: "coef0", expected: "finite", value: coef0 });
+        }
+        if let Shape::Poly { degree: 0, .. } = shape {
+            return Err(Error::Parameter { name: "degree", expected: ">= 1", value: 0.0 });
+        }
+        Ok(Self { shape, gamma })
+    }
+
+    /// Turns a row of inner products ⟨x,zⱼ⟩ (for [`Shape::Laplacian`], of L1 distances) into kernel
+    /// values, in place. `x2` is ‖x‖² and `z2` the ‖zⱼ‖².
+    #[inline(always)]
+    pub(crate) fn map(&self, values: &mut [f64], x2: f64, z2: &[f64]) {
+        let gamma = self.gamma;
+        let squared = |v: f64, z: f64| (x2 + z - 2.0 * v).max(0.0);
+        match self.shape {
+            Shape::Rbf => {
+                for (v, z) in values.iter_mut().zip(z2) {
+                    *v = exp_nonpositive(-gamma * squared(*v, *z));
+                }
+            }
+            Shape::Laplacian => {
+                for v in values.iter_mut() {
+                    *v = exp_nonpositive(-gamma * *v);
+                }
+            }
+            Shape::Matern32 => {
+                let c = (6.0 * gamma).sqrt();
+                for (v, z) in values.iter_mut().zip(z2) {
+                    let a = c * squared(*v, *z).sqrt();
+                    *v = (1.0 + a) * exp_nonpositive(-a);
+                }
+            }
+            Shape::Matern52 => {
+                let c = (10.0 * gamma).sqrt();
+                for (v, z) in values.iter_mut().zip(z2) {
+                    let a = c * squared(*v, *z).sqrt();
+                    *v = (1.0 + a + a * a / 3.0) * exp_nonpositive(-a);
+                }
+            }
+            Shape::Poly { degree, coef0 } => {
+                for v in values.iter_mut() {
+                    *v = (gamma * *v + coef0).powi(degree.try_into().unwrap_or(i32::MAX));
+                }
+            }
+            Shape::Sigmoid { coef0 } => {
+                for v in values.iter_mut() {
+                    *v = (gamma * *v + coef0).tanh();
+                }
+            }
+            Shape::Linear | Shape::Precomputed => {}
+        }
+    }
+}
+
+/// eˣ for x ≤ 0, without branches so that loops over it become SIMD.
+///
+/// x = k ln 2 + r with |r| ≤ ½ ln 2; eʳ by its Taylor polynomial of degree 12 (relative error
+/// below 1e-15), scaled by 2ᵏ through the exponent bits. Below −708 the answer is 0 to rounding.
+#[inline(always)]
+pub(crate) fn exp_nonpositive(x: f64) -> f64 {
+    const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
+    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+    // Adding 1.5·2⁵² rounds to an integer that stands in the low bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let x = x.max(-708.0);
+    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let k = shifted - ROUND;
+    let r = (x - k * LN2_HIGH) - k * LN2_LOW;
+    let mut poly = 1.0 / 479_001_600.0;
+    for c in [
+        1.0 / 39_916_800.0, 1.0 / 3_628_800.0, 1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0,
+        1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0,
+    ] {
+        poly = poly * r + c;
+    }
+    let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+    poly * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_agrees_with_the_standard_library() {
+        for i in 0..=70_000 {
+            let x = -f64::from(i) * 0.01;
+            let (ours, std) = (exp_nonpositive(x), x.exp());
+            assert!((ours - std).abs() <= 4e-16 * std, "exp({x}) = {ours}, not {std}");
+        }
+        assert_eq!(exp_nonpositive(0.0), 1.0);
+        assert!(exp_nonpositive(-1e9) < 1e-300);
+    }
+
+    #[test]
+    fn sigest_is_the_mean_of_the_inverse_quantiles() {
+        // Two distinct points: every non-zero squared distance is 4, so γ = 2/4.
+        let x = [0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0];
+        let rows = Rows::from_slice(&x, 1).unwrap();
+        let kernel = Kernel::rbf(Bandwidth::Sigest).resolve(&rows, 7).unwrap();
+        assert!((kernel.gamma - 0.5).abs() < 1e-15);
+        let laplacian = Kernel { shape: Shape::Laplacian, bandwidth: Bandwidth::Sigest };
+        assert!((laplacian.resolve(&rows, 7).unwrap().gamma - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn quantile_interpolates() {
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.5);
+        assert_eq!(quantile(&[5.0], 0.9), 5.0);
+    }
+}

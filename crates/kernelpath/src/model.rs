@@ -1,0 +1,91 @@
+//! The fitted model.
+
+use faer::{Mat, MatRef};
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::gram::kernel_times;
+use crate::kernel::{KernelFn, Shape};
+use crate::observe::Control;
+
+/// f(x) = Σ coefᵢ k(x, xᵢ) + b over the support vectors.
+#[derive(Debug, Clone)]
+pub struct Model {
+    kernel: KernelFn,
+    support: Vec<usize>,
+    vectors: Mat<f64>,
+    coef: Vec<f64>,
+    intercept: f64,
+}
+
+impl Model {
+    /// Keeps the rows of `x` whose β is not 0.
+    pub fn new(x: &Rows, kernel: KernelFn, beta: &[f64], intercept: f64) -> Self {
+        let support: Vec<usize> = (0..beta.len()).filter(|&i| beta[i] != 0.0).collect();
+        let columns = if kernel.shape == Shape::Precomputed { 0 } else { x.ncols() };
+        let vectors = Mat::from_fn(support.len(), columns, |i, j| x.get(support[i], j));
+        let coef = support.iter().map(|&i| beta[i]).collect();
+        Self { kernel, support, vectors, coef, intercept }
+    }
+
+    /// The kernel with its settled bandwidth.
+    pub fn kernel(&self) -> KernelFn {
+        self.kernel
+    }
+
+    /// Training rows with non-zero coefficient.
+    pub fn support(&self) -> &[usize] {
+        &self.support
+    }
+
+    /// Their coefficients β.
+    pub fn coef(&self) -> &[f64] {
+        &self.coef
+    }
+
+    /// The intercept b.
+    pub fn intercept(&self) -> f64 {
+        self.intercept
+    }
+
+    /// f at every row of `x`; its sign is the class. For a precomputed kernel, `x` holds the kernel
+    /// between the new rows and the support vectors.
+    pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        decision(&x.into(), &Rows::F64(self.vectors.as_ref()), &self.coef, self.intercept, &self.kernel, &Control::default())
+    }
+
+    /// The class, −1 or +1, of every row of `x`.
+    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        Ok(self.decision_function(x)?.into_iter().map(|f| if f > 0.0 { 1.0 } else { -1.0 }).collect())
+    }
+}
+
+/// Σ coefⱼ k(x, vⱼ) + b for every row of `x`.
+pub fn decision(x: &Rows, vectors: &Rows, coef: &[f64], intercept: f64, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+    let expected = if kernel.shape == Shape::Precomputed { coef.len() } else { vectors.ncols() };
+    if x.ncols() != expected {
+        return Err(Error::Features { got: x.ncols(), expected });
+    }
+    if coef.is_empty() {
+        return Ok(vec![intercept; x.nrows()]);
+    }
+    x.check("X")?;
+    let mut f = if kernel.shape == Shape::Precomputed {
+        let dot = |i: usize| coef.iter().enumerate().map(|(j, c)| c * x.get(i, j)).sum();
+        (0..x.nrows()).map(dot).collect()
+    } else {
+        kernel_times(x, vectors, coef, kernel, control)?
+    };
+    for f in &mut f {
+        *f += intercept;
+    }
+    Ok(f)
+}
+
+/// A view of row-major values, for callers that hold a plain slice.
+impl<'a> From<(&'a [f64], usize)> for Rows<'a> {
+    fn from((values, columns): (&'a [f64], usize)) -> Self {
+        let rows = values.len().checked_div(columns).unwrap_or(0);
+        Self::F64(MatRef::from_row_major_slice(&values[..rows * columns], rows, columns))
+    }
+}

@@ -1,0 +1,238 @@
+//! One path: the problems of one fold at rising C, each started from the ones before.
+//!
+//! The exact path is piecewise linear in C, so the start at the next C is the line through the last
+//! two solutions (the first is β = 0 at C = 0), clipped to the box; f extrapolates with β. Rows at
+//! a level stay at it.
+
+use crate::error::{Error, Result};
+use crate::gram::{Entry, Gram, padded};
+use crate::loss::Loss;
+use crate::observe::Control;
+use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
+use crate::solver::{BoxSolver, repair_sum};
+
+/// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
+///
+/// ```
+/// let cs = kernelpath::logspace(1e-3, 1e3, 7);
+/// assert_eq!((cs[0], cs[6]), (1e-3, 1e3));
+/// assert!((cs[3] - 1.0).abs() < 1e-12);
+/// ```
+pub fn logspace(first: f64, last: f64, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|k| match k {
+            0 => first,
+            k if k + 1 == count => last,
+            k => (first.ln() + (last.ln() - first.ln()) * k as f64 / (count - 1) as f64).exp(),
+        })
+        .collect()
+}
+
+/// Fails on an empty grid and on values that are not positive numbers.
+pub(crate) fn check_cs(cs: &[f64]) -> Result<()> {
+    if cs.is_empty() {
+        return Err(Error::NoCs);
+    }
+    match cs.iter().position(|c| !(*c > 0.0 && c.is_finite())) {
+        Some(index) => Err(Error::BadC { value: cs[index], index }),
+        None => Ok(()),
+    }
+}
+
+/// What all paths of a fit share.
+pub(crate) struct Shared<'a, T> {
+    pub gram: &'a Gram<T>,
+    pub diagonal: Vec<f64>,
+    pub loss: Loss,
+    /// Target of each unit.
+    pub y: Vec<f64>,
+    pub settings: Settings,
+}
+
+/// A solved problem of a path.
+pub(crate) struct Step {
+    pub beta: Vec<f64>,
+    pub b: f64,
+    pub outcome: Outcome,
+}
+
+/// A path in work.
+pub(crate) struct Path {
+    /// Weight of each unit; 0 holds it out.
+    pub weight: Vec<f64>,
+    solver: BoxSolver,
+    /// The last two solutions with their C.
+    last: Option<(f64, Point)>,
+    before: Option<(f64, Point)>,
+}
+
+impl Path {
+    pub fn new(weight: Vec<f64>) -> Self {
+        Self { weight, solver: BoxSolver::default(), last: None, before: None }
+    }
+
+    /// Solves the problem at `c`, which must exceed every C before.
+    pub fn advance<T: Entry>(&mut self, shared: &Shared<T>, c: f64, control: &Control) -> Result<Step> {
+        let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, &self.weight, c);
+        let mut point = self.start(&qp, c);
+        let outcome = self.solver.solve(&qp, &mut point, &shared.settings, control)?;
+        let step = Step { beta: point.beta[..qp.n()].to_vec(), b: point.b, outcome };
+        if outcome.status == Status::Converged || self.last.is_none() {
+            self.before = self.last.replace((c, point));
+        } else {
+            // A line through a point far from the path would mislead.
+            self.before = None;
+            self.last = Some((c, point));
+        }
+        Ok(step)
+    }
+
+    fn start<T: Entry>(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
+        match (&self.last, self.before.take()) {
+            (None, _) => constant_start(qp),
+            (Some((c1, last)), Some((c0, before))) => extrapolate(qp, last, before, *c1 / c, (c - c1) / (c1 - c0)),
+            (Some((c1, last)), None) => {
+                let origin = Point { beta: vec![0.0; last.beta.len()], f: vec![0.0; last.f.len()], b: 0.0 };
+                extrapolate(qp, last, origin, *c1 / c, (c - c1) / c1)
+            }
+        }
+    }
+}
+
+/// β₁ + t(β₁ − β₀), clipped, with rows at a level of the old box (`ratio` of the new) kept at it.
+fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64, t: f64) -> Point {
+    let Point { mut beta, mut f, .. } = before;
+    let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+    for (f, f1) in f.iter_mut().zip(&last.f) {
+        *f = f1 + t * (f1 - *f);
+    }
+    for (i, beta) in beta.iter_mut().enumerate().take(qp.n()) {
+        let old = last.beta[i];
+        let line = old + t * (old - *beta);
+        let level = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
+        *beta = if level(qp.lo[i]) {
+            qp.lo[i]
+        } else if level(qp.hi[i]) {
+            qp.hi[i]
+        } else if level(qp.mid[i]) {
+            qp.mid[i]
+        } else {
+            line.clamp(qp.lo[i], qp.hi[i])
+        };
+        if (*beta - line).abs() > 1e-14 * line.abs() {
+            changed.push(i);
+            deltas.push(*beta - line);
+        }
+    }
+    repair_sum(qp, &mut beta, &mut changed, &mut deltas);
+    qp.gram.add_rows(&changed, &deltas, &mut f);
+    Point { beta, f, b: last.b }
+}
+
+/// The start at the smallest C: the model f = b, whose losses pull each row to a level, except the
+/// rows whose kink is at b; of those the ones with the smallest f take what Σβ = 0 leaves.
+fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
+    let n = qp.n();
+    let mut point = Point { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0 };
+    // b is where the pull Σβ*(b) changes sign: walk the kinks from below.
+    let mut kinks: Vec<(f64, f64)> = Vec::with_capacity(2 * n);
+    let mut pull = 0.0;
+    for i in 0..n {
+        pull += qp.hi[i];
+        kinks.push((qp.kink_high[i], qp.hi[i] - qp.mid[i]));
+        kinks.push((qp.kink_low[i], qp.mid[i] - qp.lo[i]));
+    }
+    kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    for (kink, drop) in kinks {
+        if pull > 0.0 {
+            point.b = kink;
+            pull -= drop;
+        }
+    }
+    let b = point.b;
+    let mut tied = Vec::new();
+    for i in 0..n {
+        let level = if b < qp.kink_high[i] {
+            qp.hi[i]
+        } else if b < qp.kink_low[i] {
+            qp.mid[i]
+        } else {
+            qp.lo[i]
+        };
+        point.beta[i] = level;
+        if b == qp.kink_low[i] && qp.lo[i] < qp.mid[i] || b == qp.kink_high[i] && qp.mid[i] < qp.hi[i] {
+            tied.push(i);
+        }
+    }
+    let settled: Vec<usize> = (0..n).filter(|&i| point.beta[i] != 0.0).collect();
+    let deltas: Vec<f64> = settled.iter().map(|&i| point.beta[i]).collect();
+    qp.gram.add_rows(&settled, &deltas, &mut point.f);
+    // Σβ ≤ 0 now, since tied rows stand at the lower end of their segment.
+    tied.sort_unstable_by(|&a, &b| point.f[a].total_cmp(&point.f[b]).then(a.cmp(&b)));
+    let mut missing = -point.beta.iter().sum::<f64>();
+    let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+    for i in tied {
+        let old = point.beta[i];
+        let top = if b == qp.kink_high[i] { qp.hi[i] } else { qp.mid[i] };
+        let take = (top - old).min(missing.max(0.0));
+        point.beta[i] = if take == top - old { top } else { old + take };
+        if take > 0.0 {
+            changed.push(i);
+            deltas.push(point.beta[i] - old);
+            missing -= take;
+        }
+    }
+    repair_sum(qp, &mut point.beta, &mut changed, &mut deltas);
+    qp.gram.add_rows(&changed, &deltas, &mut point.f);
+    point
+}
+
+/// Re-solves at one C after one unit's weight fell, from the solution with all rows.
+pub(crate) struct LeaveOut<'a, T> {
+    shared: &'a Shared<'a, T>,
+    qp: BoxQp<'a, T>,
+    full: Point,
+    solver: BoxSolver,
+    c: f64,
+}
+
+impl<'a, T: Entry> LeaveOut<'a, T> {
+    /// `full` is the solution at `c` with these weights, with f = Kβ.
+    pub fn new(shared: &'a Shared<'a, T>, weight: &[f64], c: f64, full: Point) -> Self {
+        let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, weight, c);
+        Self { shared, qp, full, solver: BoxSolver::default(), c }
+    }
+
+    /// The point with unit `i` at weight `remaining`; `None` when the full solution still is it,
+    /// because βᵢ fits into the smaller box.
+    pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<Option<(Point, Outcome)>> {
+        let (old_low, old_mid, old_high) = (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]);
+        self.qp.set_box(i, self.c * remaining, self.shared.loss, self.shared.y[i]);
+        let beta = self.full.beta[i];
+        let solved = if beta == self.qp.mid[i] || (beta == 0.0 && self.qp.is_inside(i, beta)) || (beta == 0.0 && old_mid == old_high) {
+            None
+        } else {
+            let mut point = self.full.clone();
+            let new = if beta == old_low {
+                self.qp.lo[i]
+            } else if beta == old_high {
+                self.qp.hi[i]
+            } else {
+                beta.clamp(self.qp.lo[i], self.qp.hi[i])
+            };
+            if new == beta {
+                None
+            } else {
+                point.beta[i] = new;
+                let (mut changed, mut deltas) = (vec![i], vec![new - beta]);
+                repair_sum(&self.qp, &mut point.beta, &mut changed, &mut deltas);
+                self.qp.gram.add_rows(&changed, &deltas, &mut point.f);
+                let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
+                self.solver.reset();
+                Some((point, outcome))
+            }
+        };
+        (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]) = (old_low, old_mid, old_high);
+        Ok(solved)
+    }
+}

@@ -1,0 +1,157 @@
+//! What a solver is given and what it returns.
+
+use crate::gram::{Entry, Gram, padded};
+use crate::loss::Loss;
+
+/// How a solve ended. Stopping early is a status with a valid gap, never an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The certified gap is at most the tolerance.
+    Converged,
+    /// `max_iter` steps were not enough.
+    MaxIter,
+    /// No step improves the solution any more: rounding, or an indefinite kernel.
+    Stalled,
+    /// The time budget ended during this solve.
+    TimeLimit,
+    /// The time budget ended before this solve.
+    NotRun,
+}
+
+impl Status {
+    /// The names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["converged", "max_iter", "stalled", "time_limit", "not_run"];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What every solve of a fit has in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Largest relative duality gap (P − D) / max(|P|, |D|) of a converged model.
+    pub tol: f64,
+    /// Most steps a solve may take.
+    pub max_iter: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { tol: 1e-6, max_iter: 1_000_000 }
+    }
+}
+
+/// (P) for a piecewise-linear loss at one C, as its dual box QP
+///
+/// ```text
+/// minimise ½βᵀKβ − Σ ψᵢ(βᵢ)   subject to   loᵢ ≤ βᵢ ≤ hiᵢ,  Σβ = 0
+/// ```
+///
+/// with ψᵢ concave, of slope kink_low on [lo, mid] and kink_high on [mid, hi] (see
+/// [`Kinks`](crate::loss::Kinks)). A row of weight 0 has the box [0, 0]: it is held out, and its f
+/// is computed all the same. All vectors are padded with such rows.
+pub(crate) struct BoxQp<'a, T> {
+    pub gram: &'a Gram<T>,
+    pub diagonal: &'a [f64],
+    pub lo: Vec<f64>,
+    pub mid: Vec<f64>,
+    pub hi: Vec<f64>,
+    pub kink_low: Vec<f64>,
+    pub kink_high: Vec<f64>,
+    /// C · Σ w: the scale of the loss term.
+    pub total_weight: f64,
+}
+
+impl<'a, T: Entry> BoxQp<'a, T> {
+    pub fn new(gram: &'a Gram<T>, diagonal: &'a [f64], loss: Loss, y: &[f64], weight: &[f64], c: f64) -> Self {
+        let length = padded(gram.n());
+        let zeros = || vec![0.0; length];
+        let mut qp = Self {
+            gram,
+            diagonal,
+            lo: zeros(),
+            mid: zeros(),
+            hi: zeros(),
+            kink_low: zeros(),
+            kink_high: zeros(),
+            total_weight: c * weight.iter().sum::<f64>(),
+        };
+        for (i, (&y, &w)) in y.iter().zip(weight).enumerate() {
+            let kinks = loss.kinks(y);
+            qp.kink_low[i] = kinks.kink_low;
+            qp.kink_high[i] = kinks.kink_high;
+            qp.set_box(i, c * w, loss, y);
+        }
+        qp
+    }
+
+    /// Gives row `i` the box of weight `cw`.
+    pub fn set_box(&mut self, i: usize, cw: f64, loss: Loss, y: f64) {
+        let kinks = loss.kinks(y);
+        self.lo[i] = cw * kinks.lo;
+        self.mid[i] = cw * kinks.mid;
+        self.hi[i] = cw * kinks.hi;
+    }
+
+    pub fn n(&self) -> usize {
+        self.gram.n()
+    }
+
+    /// The f at which βᵢ may rise, −∞ if it may not.
+    #[inline(always)]
+    pub fn up(&self, i: usize, beta: f64) -> f64 {
+        if beta < self.mid[i] {
+            self.kink_low[i]
+        } else if beta < self.hi[i] {
+            self.kink_high[i]
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// The f at which βᵢ may fall, +∞ if it may not.
+    #[inline(always)]
+    pub fn down(&self, i: usize, beta: f64) -> f64 {
+        if beta > self.mid[i] {
+            self.kink_high[i]
+        } else if beta > self.lo[i] {
+            self.kink_low[i]
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// The next level above and below a value: where a step must stop.
+    #[inline(always)]
+    pub fn ceiling(&self, i: usize, beta: f64) -> f64 {
+        if beta < self.mid[i] { self.mid[i] } else { self.hi[i] }
+    }
+
+    #[inline(always)]
+    pub fn floor(&self, i: usize, beta: f64) -> f64 {
+        if beta > self.mid[i] { self.mid[i] } else { self.lo[i] }
+    }
+
+    /// Whether βᵢ stands strictly between two levels.
+    #[inline(always)]
+    pub fn is_inside(&self, i: usize, beta: f64) -> bool {
+        beta > self.lo[i] && beta < self.hi[i] && beta != self.mid[i]
+    }
+}
+
+/// A point of the dual with its function values: f = Kβ, without the intercept.
+#[derive(Debug, Clone)]
+pub(crate) struct Point {
+    pub beta: Vec<f64>,
+    pub f: Vec<f64>,
+    pub b: f64,
+}
+
+/// What a solver returns besides the point.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub status: Status,
+    pub steps: usize,
+}

@@ -1,0 +1,294 @@
+//! The equality-constrained solve of an active-set round, with a factor that survives changes.
+//!
+//! For the free set F the round needs
+//!
+//! ```text
+//! [K_FF + ρI  1] [x]   [r]
+//! [1ᵀ         0] [b] = [s]
+//! ```
+//!
+//! With the Cholesky factor L of K + ρI on a base set F₀, rows N that entered and positions B that
+//! left make it a bordered system: columns U = [1, K_{F₀N}, E_B], V = L⁻¹U, and the small matrix
+//! S = D − VᵀV with D = [0 1ᵀ 0; 1 K_NN+ρI 0; 0 0 0]. Columns are kept once computed, so a change
+//! costs one triangular solve. The factor is single precision: rounds recompute their residual in
+//! f64, which makes them the iterative refinement.
+
+use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
+use faer::linalg::matmul::matmul;
+use faer::linalg::solvers::Solve;
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, Par, Spec};
+
+use crate::error::Result;
+use crate::gram::{Entry, Gram};
+use crate::observe::Control;
+
+/// Columns of the blocks a factorisation proceeds in; an interruption is seen between them.
+const BLOCK: usize = 256;
+
+/// The precision of a factor.
+pub(super) trait Working: Entry + faer::traits::RealField {
+    /// Ridge, relative to the largest diagonal entry.
+    const RIDGE: f64;
+}
+
+impl Working for f32 {
+    const RIDGE: f64 = 1e-6;
+}
+
+impl Working for f64 {
+    const RIDGE: f64 = 1e-12;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Border {
+    Ones,
+    Enter(usize),
+    Leave(usize),
+}
+
+/// A factor on a base set with its border.
+pub(super) struct KktFactor<R> {
+    base: Vec<usize>,
+    /// Position of each Gram row in `base`, or `ABSENT`.
+    position: Vec<u32>,
+    cholesky: Mat<R>,
+    border: Vec<Border>,
+    /// Border column of each Gram row (entering or leaving), or `ABSENT`.
+    column: Vec<u32>,
+    v: Mat<R>,
+    vtv: Mat<f64>,
+    ridge: f64,
+}
+
+const ABSENT: u32 = u32::MAX;
+
+impl<R: Working> KktFactor<R> {
+    /// Factorises on the given rows.
+    pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], control: &Control) -> Result<Self> {
+        let m = rows.len();
+        let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
+        let ridge = R::RIDGE * scale;
+        let mut a = Mat::<R>::zeros(m, m);
+        for (q, &i) in rows.iter().enumerate() {
+            let row = gram.row(i);
+            let column = a.col_as_slice_mut(q);
+            for (value, &j) in column[q..].iter_mut().zip(&rows[q..]) {
+                *value = R::narrow(row[j].wide());
+            }
+            column[q] = R::narrow(row[i].wide() + ridge);
+        }
+        cholesky_in_place(&mut a, R::RIDGE * scale, control)?;
+        let mut position = vec![ABSENT; gram.n()];
+        for (q, &i) in rows.iter().enumerate() {
+            position[i] = q as u32;
+        }
+        let mut factor = Self {
+            base: rows.to_vec(),
+            position,
+            cholesky: a,
+            border: Vec::new(),
+            column: vec![ABSENT; gram.n()],
+            v: Mat::zeros(m, 0),
+            vtv: Mat::zeros(0, 0),
+            ridge,
+        };
+        factor.extend(gram, &[Border::Ones]);
+        Ok(factor)
+    }
+
+    /// Forgets all changes of the set since the factorisation.
+    pub fn reset(&mut self) {
+        for border in self.border.drain(1..) {
+            match border {
+                Border::Enter(i) => self.column[i] = ABSENT,
+                Border::Leave(q) => self.column[self.base[q]] = ABSENT,
+                Border::Ones => {}
+            }
+        }
+    }
+
+    /// Number of rows the factor was made for.
+    pub fn base_len(&self) -> usize {
+        self.base.len()
+    }
+
+    /// How many border columns a solve on `free` would have to add, and how many it would hold in all.
+    pub fn columns_for(&self, free: &[usize]) -> (usize, usize) {
+        let changes = self.changes(free);
+        let new = changes.iter().filter(|b| self.column_of(**b).is_none()).count();
+        (new, self.border.len() + new)
+    }
+
+    fn column_of(&self, border: Border) -> Option<usize> {
+        let row = match border {
+            Border::Ones => return Some(0),
+            Border::Enter(i) => i,
+            Border::Leave(q) => self.base[q],
+        };
+        (self.column[row] != ABSENT).then(|| self.column[row] as usize)
+    }
+
+    fn changes(&self, free: &[usize]) -> Vec<Border> {
+        let mut stays = vec![false; self.base.len()];
+        let mut changes = vec![Border::Ones];
+        for &i in free {
+            match self.position[i] {
+                ABSENT => changes.push(Border::Enter(i)),
+                q => stays[q as usize] = true,
+            }
+        }
+        changes.extend((0..self.base.len()).filter(|&q| !stays[q]).map(Border::Leave));
+        changes
+    }
+
+    /// Appends border columns: V gains L⁻¹U of them, VᵀV the new products.
+    fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border]) {
+        if new.is_empty() {
+            return;
+        }
+        let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
+        if self.v.ncols() < total {
+            let capacity = (2 * total).max(32);
+            self.v.resize_with(m, capacity, |_, _| R::default());
+            self.vtv.resize_with(capacity, capacity, |_, _| 0.0);
+        }
+        for (c, &border) in new.iter().enumerate() {
+            let column = self.v.col_as_slice_mut(old + c);
+            match border {
+                Border::Ones => column.fill(R::narrow(1.0)),
+                Border::Enter(i) => {
+                    let row = gram.row(i);
+                    for (value, &j) in column.iter_mut().zip(&self.base) {
+                        *value = R::narrow(row[j].wide());
+                    }
+                    self.column[i] = (old + c) as u32;
+                }
+                Border::Leave(q) => {
+                    column.fill(R::default());
+                    column[q] = R::narrow(1.0);
+                    self.column[self.base[q]] = (old + c) as u32;
+                }
+            }
+        }
+        self.border.extend_from_slice(new);
+        solve_lower_triangular_in_place(
+            self.cholesky.as_ref(),
+            self.v.as_mut().subcols_mut(old, new.len()),
+            Par::Seq,
+        );
+        let mut products = Mat::<R>::zeros(total, new.len());
+        matmul(
+            products.as_mut(),
+            Accum::Replace,
+            self.v.as_ref().subcols(0, total).transpose(),
+            self.v.as_ref().subcols(old, new.len()),
+            R::narrow(1.0),
+            Par::Seq,
+        );
+        for c in 0..new.len() {
+            for r in 0..total {
+                let value = products[(r, c)].wide();
+                self.vtv[(r, old + c)] = value;
+                self.vtv[(old + c, r)] = value;
+            }
+        }
+    }
+
+    /// Solves for the free set: returns x (in the order of `free`) and b.
+    pub fn solve<T: Entry>(&mut self, gram: &Gram<T>, free: &[usize], r: &[f64], s: f64) -> (Vec<f64>, f64) {
+        let active = self.changes(free);
+        let new: Vec<Border> = active.iter().copied().filter(|b| self.column_of(*b).is_none()).collect();
+        self.extend(gram, &new);
+        let columns: Vec<usize> = active.iter().filter_map(|b| self.column_of(*b)).collect();
+        let m = self.base.len();
+
+        // Scaled to 1, so that single precision neither overflows nor loses small residuals.
+        let size = r.iter().fold(s.abs(), |a, v| a.max(v.abs()));
+        let scale = if size > 0.0 { size } else { 1.0 };
+        let mut w0 = Mat::<R>::zeros(m, 1);
+        let mut small = Mat::<f64>::zeros(columns.len(), 1);
+        small[(0, 0)] = s / scale;
+        let mut entered = 1;
+        for (&i, &value) in free.iter().zip(r) {
+            match self.position[i] {
+                ABSENT => {
+                    small[(entered, 0)] = value / scale;
+                    entered += 1;
+                }
+                q => w0[(q as usize, 0)] = R::narrow(value / scale),
+            }
+        }
+        solve_lower_triangular_in_place(self.cholesky.as_ref(), w0.as_mut(), Par::Seq);
+
+        let v = self.v.as_ref();
+        let mut products = Mat::<R>::zeros(self.border.len(), 1);
+        matmul(products.as_mut(), Accum::Replace, v.subcols(0, self.border.len()).transpose(), w0.as_ref(), R::narrow(1.0), Par::Seq);
+        for (a, &c) in columns.iter().enumerate() {
+            small[(a, 0)] -= products[(c, 0)].wide();
+        }
+        let schur = Mat::from_fn(columns.len(), columns.len(), |a, b| {
+            let direct = match (active[a], active[b]) {
+                (Border::Enter(_), Border::Ones) | (Border::Ones, Border::Enter(_)) => 1.0,
+                (Border::Enter(i), Border::Enter(j)) => gram.get(i, j) + if i == j { self.ridge } else { 0.0 },
+                _ => 0.0,
+            };
+            direct - self.vtv[(columns[a], columns[b])]
+        });
+        schur.partial_piv_lu().solve_in_place(small.as_mut());
+
+        let mut z = Mat::<R>::zeros(self.border.len(), 1);
+        for (a, &c) in columns.iter().enumerate() {
+            z[(c, 0)] = R::narrow(small[(a, 0)]);
+        }
+        matmul(w0.as_mut(), Accum::Add, v.subcols(0, self.border.len()), z.as_ref(), R::narrow(-1.0), Par::Seq);
+        solve_upper_triangular_in_place(self.cholesky.as_ref().transpose(), w0.as_mut(), Par::Seq);
+
+        let mut entered = 1;
+        let x = free
+            .iter()
+            .map(|&i| match self.position[i] {
+                ABSENT => {
+                    entered += 1;
+                    small[(entered - 1, 0)] * scale
+                }
+                q => w0[(q as usize, 0)].wide() * scale,
+            })
+            .collect();
+        (x, small[(0, 0)] * scale)
+    }
+}
+
+/// Left-looking blocked Cholesky of the lower triangle. A pivot below `tiny` belongs to a row that
+/// depends on earlier ones: it is made huge, so that this row does not move.
+fn cholesky_in_place<R: Working>(a: &mut Mat<R>, tiny: f64, control: &Control) -> Result<()> {
+    let m = a.nrows();
+    let regularization = LltRegularization {
+        dynamic_regularization_delta: R::narrow(tiny * 1e16),
+        dynamic_regularization_epsilon: R::narrow(tiny * 0.5),
+    };
+    let params = Spec::default();
+    let mut memory = faer::dyn_stack::MemBuffer::new(llt::cholesky_in_place_scratch::<R>(BLOCK, Par::Seq, params));
+    for start in (0..m).step_by(BLOCK) {
+        control.check()?;
+        let width = BLOCK.min(m - start);
+        let (done, rest) = a.as_mut().split_at_col_mut(start);
+        let panel_done = done.rb().subrows(start, m - start);
+        let mut panel = rest.subcols_mut(0, width).subrows_mut(start, m - start);
+        matmul(
+            panel.rb_mut(),
+            Accum::Add,
+            panel_done,
+            panel_done.subrows(0, width).transpose(),
+            R::narrow(-1.0),
+            Par::Seq,
+        );
+        let (mut diagonal, below) = panel.split_at_row_mut(width);
+        let stack = faer::dyn_stack::MemStack::new(&mut memory);
+        // With the regularisation no pivot is refused; NaN (from infinite kernels) shows in the gap.
+        let _ = llt::cholesky_in_place(diagonal.rb_mut(), regularization, Par::Seq, stack, params);
+        solve_lower_triangular_in_place(diagonal.rb(), below.transpose_mut(), Par::Seq);
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Support vector classification: the builder, and the fitted classifier.
+
+use crate::cv::{Folds, PathFit, Precision, Request, Selection, fit_path, select};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernel::{Bandwidth, Kernel};
+use crate::loss::Loss;
+use crate::model::Model;
+use crate::observe::Control;
+use crate::path::logspace;
+use crate::problem::Settings;
+
+/// Which folds to use, before the data is known.
+#[derive(Debug, Clone)]
+enum Cv {
+    Stratified(usize),
+    Folds(Folds),
+}
+
+/// Settings of a support vector classifier; see [`Svc::builder`].
+#[derive(Debug, Clone)]
+pub struct SvcBuilder {
+    kernel: Kernel,
+    cs: Vec<f64>,
+    cv: Cv,
+    selection: Selection,
+    settings: Settings,
+    precision: Precision,
+    threads: usize,
+    seed: u64,
+}
+
+impl Default for SvcBuilder {
+    fn default() -> Self {
+        Self {
+            kernel: Kernel::rbf(Bandwidth::Sigest),
+            cs: logspace(1e-3, 1e3, 50),
+            cv: Cv::Stratified(5),
+            selection: Selection::Best,
+            settings: Settings::default(),
+            precision: Precision::Single,
+            threads: 0,
+            seed: 0,
+        }
+    }
+}
+
+impl SvcBuilder {
+    /// The kernel; RBF with the `sigest` bandwidth unless set.
+    #[must_use]
+    pub fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = kernel;
+        self
+    }
+
+    /// The values of C to try; 50 from 1e-3 to 1e3 unless set.
+    #[must_use]
+    pub fn cs(mut self, cs: impl Into<Vec<f64>>) -> Self {
+        self.cs = cs.into();
+        self
+    }
+
+    /// The number of stratified folds; 5 unless set.
+    #[must_use]
+    pub fn cv(mut self, folds: usize) -> Self {
+        self.cv = Cv::Stratified(folds);
+        self
+    }
+
+    /// Folds of one's own, leave-one-out, or none.
+    #[must_use]
+    pub fn folds(mut self, folds: Folds) -> Self {
+        self.cv = Cv::Folds(folds);
+        self
+    }
+
+    /// How C is chosen from the scores.
+    #[must_use]
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// Largest relative duality gap; 1e-6 unless set.
+    #[must_use]
+    pub fn tol(mut self, tol: f64) -> Self {
+        self.settings.tol = tol;
+        self
+    }
+
+    /// Most steps a solve may take.
+    #[must_use]
+    pub fn max_iter(mut self, max_iter: usize) -> Self {
+        self.settings.max_iter = max_iter;
+        self
+    }
+
+    /// Precision of the kernel matrix.
+    #[must_use]
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Threads; 0, the default, takes one a core.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Seed of the bandwidth's sample and of the folds.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Trains and tunes: all folds and all C's on one kernel matrix.
+    pub fn fit<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<Svc> {
+        self.fit_with(x, y, &Control::default())
+    }
+
+    /// As [`fit`](Self::fit), watched and stopped through `control`.
+    pub fn fit_with<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64], control: &Control) -> Result<Svc> {
+        let x = x.into();
+        x.check("X")?;
+        let folds = match &self.cv {
+            Cv::Folds(folds) => folds.clone(),
+            Cv::Stratified(k) => Folds::stratified(y, *k, self.seed)?,
+        };
+        if folds == Folds::None && self.cs.len() > 1 {
+            return Err(Error::Parameter {
+                name: "the number of C's",
+                expected: "1 without cross-validation, which is what chooses among several",
+                value: self.cs.len() as f64,
+            });
+        }
+        let kernel = self.kernel.resolve(&x, self.seed)?;
+        let request = Request {
+            x,
+            y,
+            loss: Loss::Hinge,
+            kernel,
+            cs: &self.cs,
+            folds,
+            settings: self.settings,
+            precision: self.precision,
+            threads: self.threads,
+        };
+        let path = fit_path(&request, control)?;
+        let scores = path.scores(y, accuracy);
+        let best = select(&scores, &self.cs, self.selection).unwrap_or(0);
+        let refit = path.records.last().map_or(f64::NAN, |refit| refit[best].b);
+        let model = Model::new(&x, kernel, &path.coef[best], refit);
+        Ok(Svc { model, path, scores, best })
+    }
+}
+
+/// 1 if the sign of f is the label, else 0; f = 0 counts as −1.
+pub fn accuracy(y: f64, f: f64) -> f64 {
+    f64::from((f > 0.0) == (y > 0.0))
+}
+
+/// A trained and tuned support vector classifier.
+#[derive(Debug, Clone)]
+pub struct Svc {
+    model: Model,
+    path: PathFit,
+    scores: Vec<Vec<f64>>,
+    best: usize,
+}
+
+impl Svc {
+    /// Starts from the defaults.
+    pub fn builder() -> SvcBuilder {
+        SvcBuilder::default()
+    }
+
+    /// The chosen C.
+    pub fn c(&self) -> f64 {
+        self.path.cs[self.best]
+    }
+
+    /// Accuracy of every fold at every C.
+    pub fn scores(&self) -> &[Vec<f64>] {
+        &self.scores
+    }
+
+    /// All models of the path with their certificates.
+    pub fn path(&self) -> &PathFit {
+        &self.path
+    }
+
+    /// The model at the chosen C.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// f at every row; see [`Model::decision_function`].
+    pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        self.model.decision_function(x)
+    }
+
+    /// The class of every row; see [`Model::predict`].
+    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        self.model.predict(x)
+    }
+}
