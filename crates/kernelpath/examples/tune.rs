@@ -12,7 +12,7 @@ fn main() -> Result<(), kernelpath::Error> {
     let svc = Svc::builder()
         .kernel(Kernel::rbf(Bandwidth::Sigest))
         .cs(logspace(c_min, c_max, 50))
-        .cv(folds)
+        .folds(if folds > 1 { kernelpath::Folds::stratified(&y, folds, 0)? } else { kernelpath::Folds::Splits(vec![kernelpath::Fold { train: (0..n).filter(|i| i % 10 != 0).collect(), test: (0..n).step_by(10).collect() }]) })
         .fit((x.as_slice(), p), &y)?;
 
     let path = svc.path();
@@ -38,7 +38,7 @@ fn mixture(n: usize, p: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     };
     let centres: Vec<Vec<f64>> = (0..20)
-        .map(|k| (0..p).map(|j| normal() + if j == k / 10 { 2.0 } else { 0.0 }).collect())
+        .map(|k| (0..p).map(|j| normal() + if (j < p / 2) == (k < 10) { 2.0 } else { 0.0 }).collect())
         .collect();
     let mut x = Vec::with_capacity(n * p);
     let mut y = Vec::with_capacity(n);

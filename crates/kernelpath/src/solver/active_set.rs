@@ -18,6 +18,7 @@ const WIDEST_BORDER: f64 = 0.25;
 #[derive(Default)]
 pub(super) struct ActiveSet {
     factor: Option<KktFactor<f32>>,
+    free: Vec<Free>,
     pub factorisations: usize,
     pub rounds: usize,
 }
@@ -33,7 +34,9 @@ struct Free {
 
 /// What a round changed.
 pub(super) struct Round {
+    /// Rows that left their segment and went to the level they crossed.
     pub clipped: usize,
+    /// Rows that left their level.
     pub released: usize,
 }
 
@@ -45,37 +48,75 @@ impl ActiveSet {
         }
     }
 
-    /// One round from `point`, which stays dual feasible with f = Kβ. `slack` is the violation below
-    /// which a row at a level stays there.
-    pub fn round<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, slack: f64, control: &Control) -> Result<Round> {
-        let (free, released) = free_rows(qp, point, slack);
-        if free.is_empty() {
-            return Ok(Round { clipped: 0, released: 0 });
+    /// Chooses the first free set: rows inside a segment, and rows at a level that b and f want to move.
+    pub fn begin<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point, slack: f64) {
+        self.free.clear();
+        for row in 0..qp.n() {
+            let beta = point.beta[row];
+            if qp.is_inside(row, beta) {
+                self.free.push(Free { row, low: qp.floor(row, beta), high: qp.ceiling(row, beta), kink: qp.up(row, beta) });
+            } else if let Some(free) = wants_to_move(qp, point, row, slack) {
+                self.free.push(free);
+            }
         }
-        let rows: Vec<usize> = free.iter().map(|f| f.row).collect();
-        let residual: Vec<f64> = free.iter().map(|r| r.kink - point.f[r.row]).collect();
+    }
+
+    /// One round. Afterwards f = Kβ, and if nothing changed β is in the box with Σβ = 0 to rounding;
+    /// `None` when the factor broke down. `slack` is the violation below which a row at a level
+    /// stays there.
+    pub fn round<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, slack: f64, control: &Control) -> Result<Option<Round>> {
+        if self.free.is_empty() {
+            return Ok(None);
+        }
+        let rows: Vec<usize> = self.free.iter().map(|f| f.row).collect();
+        // Solved for the change of b, so that what single precision loses shrinks from round to round.
+        let residual: Vec<f64> = self.free.iter().map(|r| r.kink - point.f[r.row] - point.b).collect();
         let surplus: f64 = point.beta.iter().sum();
         let factor = self.factor_for(qp, &rows, control)?;
-        let (step, b) = factor.solve(qp.gram, &rows, &residual, -surplus);
+        let (step, shift) = factor.solve(qp.gram, &rows, &residual, -surplus);
+        let b = point.b + shift;
         self.rounds += 1;
+        if std::env::var("KP_TRACE").is_ok() { eprintln!("   surplus {surplus:.2e} residual {:.2e} step {:.2e} b {b}", residual.iter().fold(0.0f64, |a,v| a.max((v).abs())), step.iter().fold(0.0f64, |a,v| a.max(v.abs()))); }
         if !(b.is_finite() && step.iter().all(|d| d.is_finite())) {
-            return Ok(Round { clipped: usize::MAX, released });
+            return Ok(None);
         }
         control.check()?;
-        let mut changed = rows;
-        let mut deltas = Vec::with_capacity(step.len());
-        let mut clipped = 0;
-        for (free, step) in free.iter().zip(&step) {
-            let old = point.beta[free.row];
-            let new = (old + step).clamp(free.low, free.high);
-            clipped += usize::from(new != old + step);
-            point.beta[free.row] = new;
-            deltas.push(new - old);
+        for (&row, step) in rows.iter().zip(&step) {
+            point.beta[row] += step;
         }
-        repair_sum(qp, &mut point.beta, &mut changed, &mut deltas);
-        qp.gram.add_rows(&changed, &deltas, &mut point.f);
+        qp.gram.add_rows(&rows, &step, &mut point.f);
         point.b = b;
-        Ok(Round { clipped, released })
+
+        // Rows at a level are judged by the f of the unclipped solution; clipping comes after.
+        let mut is_free = vec![false; qp.n()];
+        let (mut next, mut clipped, mut deltas) = (Vec::with_capacity(self.free.len()), Vec::new(), Vec::new());
+        for free in &self.free {
+            is_free[free.row] = true;
+            let beta = point.beta[free.row];
+            let level = beta.clamp(free.low, free.high);
+            if level == beta {
+                next.push(*free);
+            } else {
+                clipped.push(free.row);
+                deltas.push(level - beta);
+            }
+        }
+        let stayed = next.len();
+        for row in 0..qp.n() {
+            if !is_free[row]
+                && let Some(free) = wants_to_move(qp, point, row, slack)
+            {
+                next.push(free);
+            }
+        }
+        let released = next.len() - stayed;
+        next.sort_unstable_by_key(|free| free.row);
+        for free in &self.free {
+            point.beta[free.row] = point.beta[free.row].clamp(free.low, free.high);
+        }
+        qp.gram.add_rows(&clipped, &deltas, &mut point.f);
+        self.free = next;
+        Ok(Some(Round { clipped: clipped.len(), released }))
     }
 
     fn factor_for<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<f32>> {
@@ -96,26 +137,19 @@ impl ActiveSet {
     }
 }
 
-/// Rows inside a segment, and rows at a level that the current b and f want to move.
-fn free_rows<T: Entry>(qp: &BoxQp<T>, point: &Point, slack: f64) -> (Vec<Free>, usize) {
-    let mut free = Vec::new();
-    let mut released = 0;
-    for row in 0..qp.n() {
-        let beta = point.beta[row];
-        let g = point.f[row] + point.b;
-        let (up, down) = (qp.up(row, beta), qp.down(row, beta));
-        let inside = qp.is_inside(row, beta);
-        if inside {
-            free.push(Free { row, low: qp.floor(row, beta), high: qp.ceiling(row, beta), kink: up });
-        } else if up - g > slack {
-            free.push(Free { row, low: beta, high: qp.ceiling(row, beta), kink: up });
-            released += 1;
-        } else if g - down > slack {
-            free.push(Free { row, low: qp.floor(row, beta), high: beta, kink: down });
-            released += 1;
-        }
+/// Frees a row at a level if its residual has the wrong sign by more than `slack`.
+#[inline(always)]
+fn wants_to_move<T: Entry>(qp: &BoxQp<T>, point: &Point, row: usize, slack: f64) -> Option<Free> {
+    let beta = point.beta[row];
+    let g = point.f[row] + point.b;
+    let (up, down) = (qp.up(row, beta), qp.down(row, beta));
+    if up - g > slack {
+        Some(Free { row, low: beta, high: qp.ceiling(row, beta), kink: up })
+    } else if g - down > slack {
+        Some(Free { row, low: qp.floor(row, beta), high: beta, kink: down })
+    } else {
+        None
     }
-    (free, released)
 }
 
 /// Restores Σβ = 0 to rounding by moving the rows with the most room; appends what moved.

@@ -53,29 +53,36 @@ impl BoxSolver {
         // The certificate recomputes Kβ; leave room for its rounding.
         let tol = 0.9 * settings.tol;
         let mut steps = 0;
-        let mut budget = smo_budget(qp.n());
+        let mut budget = std::env::var("KP_SMO").map_or(smo_budget(qp.n()), |v| v.parse().unwrap());
         let mut judgement = judge(qp, point, tol);
         loop {
             let target = violation_target(qp, judgement, tol);
             let report = smo::run(qp, point, budget.min(settings.max_iter - steps), target, control)?;
             steps += report.steps;
             judgement = judge(qp, point, tol);
+            if std::env::var("KP_TRACE").is_ok() { eprintln!("C {:.4} smo steps {} viol {:.2e} rel gap {:.2e} dual {:.9e} inside {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), report.steps, report.violation, judgement.relative(), judgement.dual, (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count()); }
             if let Some(status) = self.ended(judgement, tol, steps, settings, control) {
                 return Ok(Outcome { status, steps });
             }
             let before = (point.clone(), judgement);
+            self.active_set.begin(qp, point, violation_target(qp, judgement, tol));
             for _ in 0..MAX_ROUNDS {
-                let slack = violation_target(qp, judgement, tol);
-                let round = self.active_set.round(qp, point, slack, control)?;
+                let slack = violation_target(qp, before.1, tol);
+                let Some(round) = self.active_set.round(qp, point, slack, control)? else { break };
                 steps += 1;
-                if round.clipped == usize::MAX {
-                    break;
-                }
-                judgement = judge(qp, point, tol);
-                if let Some(status) = self.ended(judgement, tol, steps, settings, control) {
-                    return Ok(Outcome { status, steps });
+                if std::env::var("KP_TRACE").is_ok() { eprintln!("C {:.4} round clipped {} released {} fact {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), round.clipped, round.released, self.active_set.factorisations); }
+                if round.clipped == 0 {
+                    self.restore_sum(qp, point);
+                    judgement = judge(qp, point, tol);
+                    if std::env::var("KP_TRACE").is_ok() { eprintln!("   gap {:.2e} dual {:.12e} b {}", judgement.relative(), judgement.dual, point.b); }
+                    if let Some(status) = self.ended(judgement, tol, steps, settings, control) {
+                        return Ok(Outcome { status, steps });
+                    }
                 }
             }
+            self.restore_sum(qp, point);
+            judgement = judge(qp, point, tol);
+            if std::env::var("KP_TRACE").is_ok() { eprintln!("rounds failed: {:.2e} {}", judgement.relative(), judgement.dual - before.1.dual); }
             if !(judgement.dual >= before.1.dual) {
                 *point = before.0;
                 judgement = before.1;
@@ -83,8 +90,15 @@ impl BoxSolver {
                     return Ok(Outcome { status: Status::Stalled, steps });
                 }
             }
-            budget *= 2;
+            budget = (budget * 2).max(500);
         }
+    }
+
+    /// Makes Σβ = 0 to rounding.
+    fn restore_sum<T: Entry>(&self, qp: &BoxQp<T>, point: &mut Point) {
+        let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+        repair_sum(qp, &mut point.beta, &mut changed, &mut deltas);
+        qp.gram.add_rows(&changed, &deltas, &mut point.f);
     }
 
     fn ended(&self, judgement: Judgement, tol: f64, steps: usize, settings: &Settings, control: &Control) -> Option<Status> {
