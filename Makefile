@@ -1,0 +1,68 @@
+# Needs only Rust and Python 3.11 or later; everything else goes into .venv.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python lint format bench clean tools
+
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+BUILT := $(VENV)/.built
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
+PYTHON_CODE := python examples benchmarks
+# One interpreter for every cargo call, so that pyo3 is compiled once.
+export PYO3_PYTHON := $(BIN)/python
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(BUILT) ## train and tune 550 certified SVMs, compare with scikit-learn, draw out/demo.png
+	$(BIN)/python examples/demo.py
+
+test: test-rust test-python ## Rust and Python tests
+
+test-rust: $(BUILT) ## Rust unit, integration and documentation tests, and the example programs
+	cargo test --release -p kernelpath
+	@for example in $(RUST_EXAMPLES); do \
+	  echo "example $$example"; cargo run --quiet --release -p kernelpath --example $$example || exit 1; done
+
+test-python: $(BUILT) ## Python tests
+	$(BIN)/python -m pytest -q
+
+lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
+	  { echo "rustfmt or clippy is missing. Install: rustup component add rustfmt clippy"; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest kernelpath
+
+format: $(BUILT) ## format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff check --fix $(PYTHON_CODE)
+	$(BIN)/ruff format $(PYTHON_CODE)
+
+bench: $(BUILT) ## print the table of speed and memory against the peers (long; BENCH="--quick" is shorter)
+	$(BIN)/python benchmarks/bench.py $(BENCH)
+
+clean: ## remove builds, the virtual environment and caches
+	rm -rf target .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f python/kernelpath/*.so
+
+tools:
+	@command -v cargo >/dev/null || { echo "cargo is missing. Install: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"; exit 1; }
+	@command -v cc >/dev/null || { echo "A C linker (cc) is missing. Install: sudo apt-get install -y build-essential   (macOS: xcode-select --install)"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing. Install: sudo apt-get install -y python3 python3-venv   (macOS: brew install python)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11. Install a newer one and name it: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. Install: sudo apt-get install -y python3-venv"; exit 1; }
+
+$(VENV)/.created: | tools
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	@touch $@
+
+# maturin installs the dependencies and the `dev` extra of pyproject.toml, then the package itself, editable.
+$(BUILT): $(VENV)/.created $(RUST) pyproject.toml
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release --extras dev
+	@touch $@

@@ -1,0 +1,86 @@
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+_Real: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+_Double: TypeAlias = npt.NDArray[np.float64]
+_Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]] | Literal["loo"] | None
+_Progress: TypeAlias = Callable[[int, int, str], object] | None
+
+KERNELS: tuple[str, ...]
+STATUS_NAMES: tuple[str, ...]
+
+def available_memory() -> int: ...
+def default_settings() -> dict[str, Any]: ...
+def bandwidth(X: _Real, kernel: str, rule: str, seed: int) -> float: ...
+def kernel_matrix(
+    X: _Real,
+    Z: _Real,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    dtype: str = "float64",
+    n_threads: int = 0,
+) -> _Real: ...
+def decision(
+    X: _Real,
+    support_vectors: _Real,
+    coef: _Double,
+    intercept: float,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    n_threads: int = 0,
+) -> _Double: ...
+def select(scores: _Double, cs: _Double, rule: str) -> int: ...
+def fit_path(
+    X: _Real,
+    y: _Double,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    cs: _Double,
+    folds: _Folds,
+    tol: float,
+    max_iter: int,
+    dtype: str,
+    n_threads: int,
+    time_budget: float | None,
+    progress: _Progress,
+) -> PathFit: ...
+
+@final
+class PathFit:
+    @property
+    def scores(self) -> _Double: ...
+    @property
+    def gaps(self) -> _Double: ...
+    @property
+    def n_iter(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def status(self) -> npt.NDArray[np.uint8]: ...
+    @property
+    def primal(self) -> _Double: ...
+    @property
+    def dual(self) -> _Double: ...
+    @property
+    def intercepts(self) -> _Double: ...
+    @property
+    def gram_bytes(self) -> int: ...
+    @property
+    def kernel_seconds(self) -> float: ...
+    @property
+    def path_seconds(self) -> float: ...
+    @property
+    def timed_out(self) -> bool: ...
+    def coef(self, k: int) -> _Double: ...
+    def oof(self, fold: int) -> _Double: ...
+    def oof_matrix(self) -> _Double: ...

@@ -1,0 +1,111 @@
+"""Tables and warnings drawn from the arrays of a fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+Matrix = npt.NDArray[np.float64]
+NOT_RUN = "not_run"
+
+
+def mean_and_std(scores: Matrix, ddof: int = 0) -> tuple[Matrix, Matrix]:
+    """Mean and standard deviation over the folds that were run; NaN where none was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no fold was run at some C
+        return np.nanmean(scores, axis=0), np.nanstd(scores, axis=0, ddof=ddof)
+
+
+def cv_results(
+    scores: Matrix, gaps: Matrix, status: npt.NDArray[np.str_], Cs: Matrix, split_columns: bool
+) -> dict[str, Any]:
+    """Columns as in ``GridSearchCV.cv_results_``, and the relative duality gaps beside the scores."""
+    mean, std = mean_and_std(scores)
+    results: dict[str, Any] = {
+        "param_C": np.ma.masked_array(Cs, mask=False),
+        "params": [{"C": float(C)} for C in Cs],
+    }
+    if split_columns:
+        results |= {f"split{k}_test_score": row for k, row in enumerate(scores)}
+        results |= {f"split{k}_gap": row for k, row in enumerate(gaps[:-1])}
+    worst = np.nan_to_num(mean, nan=np.nanmin(mean) - 1.0 if np.isfinite(mean).any() else 0.0)
+    return results | {
+        "mean_test_score": mean,
+        "std_test_score": std,
+        "rank_test_score": rankdata(-worst, method="min").astype(np.int32),
+        "worst_gap": gaps.max(axis=0),
+        "refit_gap": gaps[-1],
+        "refit_status": status[-1],
+    }
+
+
+def path_table(
+    scores: Matrix,
+    gaps: Matrix,
+    status: npt.NDArray[np.str_],
+    Cs: Matrix,
+    n_support: npt.NDArray[np.int64],
+    chosen: int,
+) -> str:
+    """One line a C: score ± standard error, support vectors, worst gap of the folds and the refit, statuses."""
+    mean, std = mean_and_std(scores, ddof=1)
+    n_scored = np.maximum(np.isfinite(scores).sum(axis=0), 1)
+    lines = [f"  {'C':>10}  {'score ± se':>17}  {'SVs':>6}  {'worst gap':>9}  status"]
+    for j, C in enumerate(Cs):
+        score = f"{mean[j]:.4f} ± {std[j] / np.sqrt(n_scored[j]):.4f}" if np.isfinite(mean[j]) else "-"
+        mark = "*" if j == chosen else " "
+        lines.append(
+            f"{mark} {C:>10.4g}  {score:>17}  {n_support[j]:>6}  {gaps[:, j].max():>9.1e}  {_tally(status[:, j])}"
+        )
+    return "\n".join(lines)
+
+
+def shortfall(
+    gaps: Matrix,
+    status: npt.NDArray[np.str_],
+    Cs: Matrix,
+    chosen: int,
+    *,
+    tol: float,
+    time_budget: float | None,
+) -> str | None:
+    """What a ConvergenceWarning must say; None when every model reached `tol`.
+
+    `time_budget` is given when it ended the fit.
+    """
+    run = status != NOT_RUN
+    short = run & ~(gaps <= tol)
+    if run.all() and not short.any():
+        return None
+    parts = []
+    if time_budget is not None:
+        parts.append(
+            f"time_budget={time_budget:g} s ended the fit: {np.sum(~run)} of {gaps.size} models were not run; "
+            f"{np.sum(run.all(axis=0))} of {len(Cs)} values of C were run on every fold."
+        )
+    if short.any():
+        worst = np.argmax(np.where(short, np.nan_to_num(gaps, nan=np.inf), -1.0))
+        row, column = np.unravel_index(worst, gaps.shape)
+        where = "refit" if row == len(gaps) - 1 else f"fold {row}"
+        parts.append(
+            f"{np.sum(short)} of {gaps.size} models did not reach tol={tol:g} ({_tally(status[short])}); the worst "
+            f"relative duality gap is {gaps[row, column]:.1e} ({where}, C={Cs[column]:.4g})."
+        )
+    limit = "max_iter" if time_budget is None else "time_budget"
+    parts.append(
+        f"The returned model (C={Cs[chosen]:.4g}) has gap {gaps[-1, chosen]:.1e}. To close the gaps, raise {limit}, "
+        "scale the features, leave out the largest values of C, or accept them by raising tol."
+    )
+    return " ".join(parts)
+
+
+def _tally(statuses: npt.NDArray[np.str_]) -> str:
+    counts = Counter(statuses.tolist())
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())

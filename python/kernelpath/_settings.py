@@ -1,0 +1,178 @@
+"""Constructor parameters, checked once: after :meth:`Settings.of` nobody checks again."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelpath import _core
+
+BANDWIDTH_RULES = ("sigest", "scale")
+DEVICES = ("cpu",)
+SOLVERS = ("auto", "active-set")
+SELECTIONS = ("best", "1se")
+DTYPES = ("float32", "float64")
+
+Grid = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one fit was asked to do, apart from `cv`, `scoring` and `random_state`, which need the data."""
+
+    kernel: str
+    gamma: float | str
+    degree: int
+    coef0: float
+    grid: Grid
+    grid_is_lambda: bool
+    selection: str
+    tol: float
+    max_iter: int
+    time_budget: float | None
+    dtype: str
+    n_threads: int
+
+    @classmethod
+    def of(cls, estimator: Any) -> Settings:
+        """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
+        _choice("device", estimator.device, DEVICES)
+        _choice("solver", estimator.solver, SOLVERS)
+        by_lambda = estimator.lambdas is not None
+        return cls(
+            kernel=_kernel(estimator.kernel),
+            gamma=_gamma(estimator.gamma),
+            degree=_integer("degree", estimator.degree, at_least=1),
+            coef0=_number("coef0", estimator.coef0),
+            grid=_values("lambdas", "lambda", estimator.lambdas) if by_lambda else _Cs(estimator.Cs),
+            grid_is_lambda=by_lambda,
+            selection=_choice("selection", estimator.selection, SELECTIONS),
+            tol=_number("tol", estimator.tol, above=0.0),
+            max_iter=_integer("max_iter", estimator.max_iter, at_least=1),
+            time_budget=None
+            if estimator.time_budget is None
+            else _number("time_budget", estimator.time_budget, above=0.0),
+            dtype=_dtype(estimator.dtype),
+            n_threads=n_threads(estimator.n_jobs),
+        )
+
+    def Cs(self, n_rows: int) -> Grid:
+        """The grid as values of C, in the order given: C = 1 / (2 n λ)."""
+        return 1.0 / (2.0 * n_rows * self.grid) if self.grid_is_lambda else self.grid.copy()
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Threads for `n_jobs`, 0 meaning all cores; below −1 as joblib counts: −2 leaves one core free."""
+    if n_jobs is None:
+        return 0
+    _require_integer("n_jobs", n_jobs)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: pass None or -1 for all cores, or a number of threads")
+    if n_jobs == -1:
+        return 0
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def _choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={value!r} is not available; available: {_listed(known)}")
+    return value
+
+
+def _kernel(value: Any) -> str:
+    if callable(value):
+        raise ValueError(
+            "a callable kernel is not available yet; pass kernel='precomputed' with the matrix "
+            f"K = kernel(X, X), or one of {_listed(_core.KERNELS)}"
+        )
+    if not isinstance(value, str) or value not in _core.KERNELS:
+        raise ValueError(f"unknown kernel {value!r}; known kernels: {_listed(_core.KERNELS)}")
+    return value
+
+
+def _gamma(value: Any) -> float | str:
+    if isinstance(value, str):
+        if value not in BANDWIDTH_RULES:
+            raise ValueError(
+                f"unknown bandwidth rule gamma={value!r}; pass a number > 0 or one of {_listed(BANDWIDTH_RULES)}"
+            )
+        return value
+    if np.ndim(value) > 0:
+        raise ValueError(
+            f"a sequence of gammas is not available yet, got {value!r}; pass one number > 0, 'sigest' or 'scale'"
+        )
+    return _number("gamma", value, above=0.0)
+
+
+def _Cs(value: Any) -> Grid:
+    """An int is the length of a logarithmic grid; a float is one value; a sequence is taken as it is."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        if value < 2:
+            raise ValueError(
+                f"an integer Cs is the length of a grid and must be at least 2, got {value!r}; "
+                "for one value of C pass a float, such as Cs=1.0"
+            )
+        default = _core.default_settings()
+        return np.geomspace(default["c_min"], default["c_max"], int(value))
+    return _values("Cs", "C", value)
+
+
+def _values(name: str, symbol: str, values: Any) -> Grid:
+    """One number or a sequence of numbers, each finite and > 0."""
+    try:
+        if isinstance(values, str | bytes | bool) or values is None:
+            raise TypeError
+        if isinstance(values, Iterable) and not isinstance(values, np.ndarray):
+            values = list(values)
+        grid = np.array(values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or a sequence of numbers, got {values!r}") from None
+    if grid.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {grid.shape}")
+    if grid.size == 0:
+        raise ValueError(f"{name} is empty: pass at least one value")
+    bad = np.flatnonzero(~((grid > 0.0) & np.isfinite(grid)))
+    if bad.size:
+        raise ValueError(f"{symbol} must be finite and > 0, got {grid[bad[0]]} ({name}[{bad[0]}])")
+    return grid
+
+
+def _dtype(value: Any) -> str:
+    try:
+        name = np.dtype(value).name
+    except TypeError:
+        name = repr(value)
+    return _choice("dtype", name, DTYPES)
+
+
+def _number(name: str, value: Any, *, above: float | None = None) -> float:
+    bound = "" if above is None else f" > {above:g}"
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number{bound}, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number) or (above is not None and number <= above):
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}")
+    return number
+
+
+def _integer(name: str, value: Any, *, at_least: int) -> int:
+    _require_integer(name, value)
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def _require_integer(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

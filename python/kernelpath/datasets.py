@@ -1,0 +1,55 @@
+"""Simulated data for examples and benchmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+
+def make_mixture(
+    n_samples: int = 2000,
+    n_features: int = 10,
+    *,
+    n_centers: int = 10,
+    mu: float = 2.0,
+    sigma: float = 3.0,
+    random_state: Any = None,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Two classes, each a mixture of Gaussians: the simulation of the TorchKM paper, after Hastie et al.
+
+    With h = n_features // 2, the centres of class −1 are drawn from N(μ·(1,…,1,0,…,0), I), where the first
+    h coordinates are shifted, those of class +1 from N(μ·(0,…,0,1,…,1), I), where the others are. A row
+    has either class with probability ½ and is x = m + σ·N(0, I), m a random centre of its class. The columns
+    are then standardised to mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of X.
+    n_centers : int
+        Gaussians in each class.
+    mu, sigma : float
+        Shift between the classes, and standard deviation of a row around its centre.
+    random_state : int, RandomState or None
+        Source of randomness.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), of −1 and +1
+    """
+    rng = check_random_state(random_state)
+    shift = np.zeros((2, 1, n_features))
+    half = n_features // 2
+    shift[0, :, :half] = mu
+    shift[1, :, half:] = mu
+    centers = rng.standard_normal((2, n_centers, n_features)) + shift
+    is_positive = rng.randint(2, size=n_samples)
+    X = centers[is_positive, rng.randint(n_centers, size=n_samples)]
+    X += sigma * rng.standard_normal((n_samples, n_features))
+    X -= X.mean(axis=0)
+    X /= X.std(axis=0)
+    return X, 2 * is_positive - 1

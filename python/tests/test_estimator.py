@@ -1,0 +1,245 @@
+"""scikit-learn conventions: parameters, attributes, labels, layouts, pickling, and scikit-learn's own checks."""
+
+import pickle
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpath import KernelSVC, _core
+
+FAST = {"Cs": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0}
+
+PARAMETERS = (
+    "kernel gamma degree coef0 Cs lambdas cv scoring selection device solver "
+    "tol max_iter time_budget dtype n_jobs random_state verbose"
+)
+
+KNOWN_GAPS: dict[str, str] = {}
+
+
+@parametrize_with_checks([KernelSVC(Cs=5, cv=2)], expected_failed_checks=lambda estimator: KNOWN_GAPS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_parameters_and_defaults():
+    assert list(signature(KernelSVC).parameters) == PARAMETERS.split()
+    rust, ours = _core.default_settings(), KernelSVC().get_params()
+    for name in ("tol", "max_iter", "dtype", "degree", "coef0"):
+        assert ours[name] == rust[name], name
+    assert (ours["Cs"], ours["cv"]) == (rust["n_cs"], rust["folds"])
+
+
+def test_attributes(small):
+    X, y = small
+    clf = KernelSVC(**FAST).fit(X, y)
+    n, n_SV = len(y), len(clf.support_)
+    assert clf.dual_coef_.shape == (1, n_SV)
+    assert clf.intercept_.shape == (1,)
+    assert clf.support_vectors_.shape == (n_SV, 3)
+    np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+    assert clf.n_support_.tolist() == [np.sum(y[clf.support_] == label) for label in (-1, 1)]
+    assert clf.n_support_path_[clf.best_index_] == n_SV
+    np.testing.assert_array_equal(clf.classes_, [-1, 1])
+    assert clf.oof_path_.shape == (n, 3)
+    assert clf.gaps_.shape == clf.status_.shape == clf.n_iter_.shape == (4, 3)
+    assert clf.dual_objective_ <= clf.objective_
+    assert (clf.objective_ - clf.dual_objective_) / clf.objective_ == pytest.approx(
+        clf.gaps_[-1, clf.best_index_], abs=1e-12
+    )
+    assert clf.C_ == clf.Cs_[clf.best_index_]
+    assert clf.best_score_ == clf.scores_.mean(axis=0).max()
+    assert clf.gamma_ > 0
+    assert clf.timed_out_ is False
+    assert clf.fit_seconds_ >= clf.kernel_seconds_ >= 0
+    assert clf.gram_bytes_ >= n * n * 4
+    assert clf.n_features_in_ == 3
+    assert all(len(column) == 3 for column in clf.cv_results_.values())
+    for column in ("worst_gap", "refit_gap", "split2_gap", "mean_test_score", "std_test_score", "rank_test_score"):
+        assert column in clf.cv_results_
+
+
+def test_decision_values_are_the_kernel_expansion(small):
+    X, y = small
+    clf = KernelSVC(**FAST).fit(X, y)
+    X_new = np.random.RandomState(1).standard_normal((50, 3))
+    K = np.exp(-clf.gamma_ * ((X_new[:, None] - clf.support_vectors_) ** 2).sum(axis=2))
+    expected = K @ clf.dual_coef_[0] + clf.intercept_[0]
+    np.testing.assert_allclose(clf.decision_function(X_new), expected, atol=1e-6)
+    np.testing.assert_array_equal(clf.predict(X_new), np.where(clf.decision_function(X_new) > 0, 1, -1))
+
+
+@pytest.mark.parametrize("kernel", [k for k in _core.KERNELS if k not in ("precomputed", "sigmoid")])
+def test_every_kernel_fits_and_predicts(small, kernel):
+    X, y = small
+    clf = KernelSVC(kernel=kernel, coef0=1.0, **FAST).fit(X, y)
+    assert clf.score(X, y) > 0.75
+    assert (clf.gamma_ is None) == (kernel == "linear")
+
+
+def test_tie_goes_to_the_first_class():
+    clf = KernelSVC(kernel="linear", Cs=1.0, cv=None, dtype="float64").fit([[-1.0], [1.0]], ["a", "b"])
+    assert clf.decision_function([[0.0]]) == 0.0
+    assert clf.predict([[0.0], [0.1]]).tolist() == ["a", "b"]
+
+
+LABELS = {
+    "int": (3, 7),
+    "float": (0.0, 1.0),
+    "bool": (False, True),
+    "str": ("benign", "malignant"),
+    "object": (np.array("b", object)[()], "m"),
+    "uint8": tuple(np.array([1, 2], np.uint8)),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_type(small, kind):
+    X, sign = small
+    low, high = LABELS[kind]
+    y = np.array([high if s > 0 else low for s in sign], dtype=object if kind == "object" else None)
+    reference, clf = KernelSVC(**FAST).fit(X, sign), KernelSVC(**FAST).fit(X, y)
+    assert clf.classes_.tolist() == [low, high]
+    assert clf.predict(X).dtype == y.dtype
+    np.testing.assert_array_equal(clf.predict(X) == high, reference.predict(X) == 1)
+    assert clf.score(X, y) == reference.score(X, sign)
+
+
+def strided(X):
+    wide = np.full((2 * len(X), 3 * X.shape[1]), np.nan, X.dtype)
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "strided": strided,
+    "reversed": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": read_only,
+    "list": lambda X: X.tolist(),
+    "DataFrame": pd.DataFrame,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_memory_layout_does_not_matter(small, layout, dtype):
+    X, y = small
+    X = X.astype(dtype)
+    given = LAYOUTS[layout](X)
+    reference = KernelSVC(**FAST).fit(X, y)
+    clf = KernelSVC(**FAST).fit(given, y)
+    atol = 1e-3 if dtype is np.float32 and layout == "list" else 0  # a list is read as float64
+    np.testing.assert_allclose(clf.oof_path_, reference.oof_path_, rtol=0, atol=atol)
+    with_names = pd.DataFrame(X) if layout == "DataFrame" else X
+    np.testing.assert_allclose(clf.decision_function(with_names), reference.decision_function(X), rtol=0, atol=atol)
+
+
+def test_integers_are_read_as_float64(small):
+    X, y = small
+    X = np.round(10 * X).astype(np.int16)
+    np.testing.assert_array_equal(
+        KernelSVC(**FAST).fit(X, y).oof_path_, KernelSVC(**FAST).fit(X.astype(float), y).oof_path_
+    )
+
+
+def test_feature_names(small):
+    X, y = small
+    clf = KernelSVC(**FAST).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert clf.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(pd.DataFrame(X, columns=["c", "b", "a"]))
+
+
+def test_fit_mutates_neither_input_nor_parameters(small):
+    X, y = small[0].copy(), small[1].copy()
+    Cs, folds = np.array([3.0, 0.1]), [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
+    clf = KernelSVC(Cs=Cs, cv=folds, random_state=0)
+    before = pickle.dumps((X, y, clf.get_params()))
+    assert clf.fit(X, y) is clf
+    clf.Cs_[:] = 0  # results share no memory with parameters
+    assert pickle.dumps((X, y, clf.get_params())) == before
+
+
+def test_clone_and_set_params(small):
+    clf = KernelSVC(**FAST, gamma=0.3, selection="1se")
+    assert clone(clf).get_params() == clf.get_params()
+    fitted = clone(clf).fit(*small)
+    fitted.set_params(gamma=99.0, kernel="linear")
+    np.testing.assert_array_equal(
+        fitted.decision_function(small[0]), clone(clf).fit(*small).decision_function(small[0])
+    )
+
+
+def test_pickle(small):
+    X, y = small
+    clf = KernelSVC(**FAST).fit(X, y)
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copy.decision_function(X), clf.decision_function(X))
+    assert copy.path_table() == clf.path_table()
+
+
+def test_refit_forgets_the_first_fit(small):
+    X, y = small
+    clf = KernelSVC(**FAST).fit(X[:, :2], y)
+    clf.set_params(kernel="linear", cv=2).fit(X, y)
+    fresh = KernelSVC(kernel="linear", Cs=FAST["Cs"], cv=2, random_state=0).fit(X, y)
+    assert vars(clf).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(clf.decision_function(X), fresh.decision_function(X))
+
+
+def test_inside_scikit_learn(small):
+    X, y = small
+    pipeline = make_pipeline(StandardScaler(), KernelSVC(**FAST))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.75
+    search = GridSearchCV(KernelSVC(**FAST), {"gamma": [0.1, 1.0], "kernel": ["rbf", "laplacian"]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.75
+    K = X @ X.T
+    precomputed = KernelSVC(kernel="precomputed", **FAST)
+    assert cross_val_score(precomputed, K, y, cv=3).mean() > 0.75
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    assert OneVsRestClassifier(KernelSVC(**FAST)).fit(X, three).score(X, three) > 0.75
+
+
+def test_tags():
+    assert is_classifier(KernelSVC())
+    assert get_tags(KernelSVC(kernel="precomputed")).input_tags.pairwise
+    tags = get_tags(KernelSVC())
+    assert not tags.input_tags.pairwise
+    assert not tags.input_tags.sparse
+    assert not tags.classifier_tags.multi_class
+
+
+def test_folds_of_an_integer_can_be_had_again(small):
+    X, y = small
+    ours = KernelSVC(Cs=[1.0, 10.0], cv=4, random_state=7, gamma=0.3).fit(X, y)
+    theirs = KernelSVC(
+        Cs=[1.0, 10.0], cv=StratifiedKFold(4, shuffle=True, random_state=7), random_state=1, gamma=0.3
+    ).fit(X, y)
+    np.testing.assert_array_equal(ours.oof_path_, theirs.oof_path_)
+
+
+def test_path_table(small):
+    clf = KernelSVC(**FAST).fit(*small)
+    header, *lines = clf.path_table().splitlines()
+    assert "worst gap" in header
+    assert len(lines) == 3
+    assert [line.startswith("*") for line in lines].index(True) == clf.best_index_
+    assert f"{clf.best_score_:.4f}" in lines[clf.best_index_]
+    assert lines[0].endswith("converged")
