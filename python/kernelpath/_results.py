@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from typing import Any
 
@@ -15,10 +14,12 @@ NOT_RUN = "not_run"
 
 
 def mean_and_std(scores: Matrix, ddof: int = 0) -> tuple[Matrix, Matrix]:
-    """Mean and standard deviation over the folds that were run; NaN where none was."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no fold was run at some C
-        return np.nanmean(scores, axis=0), np.nanstd(scores, axis=0, ddof=ddof)
+    """Mean and standard deviation over the folds; NaN where a fold was not run, or there is none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n_folds = len(scores)
+        mean = scores.sum(axis=0) / np.float64(n_folds)
+        variance = ((scores - mean) ** 2).sum(axis=0) / np.float64(n_folds - ddof)
+        return mean, np.sqrt(variance)
 
 
 def cv_results(
@@ -33,11 +34,10 @@ def cv_results(
     if split_columns:
         results |= {f"split{k}_test_score": row for k, row in enumerate(scores)}
         results |= {f"split{k}_gap": row for k, row in enumerate(gaps[:-1])}
-    worst = np.nan_to_num(mean, nan=np.nanmin(mean) - 1.0 if np.isfinite(mean).any() else 0.0)
     return results | {
         "mean_test_score": mean,
         "std_test_score": std,
-        "rank_test_score": rankdata(-worst, method="min").astype(np.int32),
+        "rank_test_score": rankdata(np.nan_to_num(-mean, nan=np.inf), method="min").astype(np.int32),
         "worst_gap": gaps.max(axis=0),
         "refit_gap": gaps[-1],
         "refit_status": status[-1],
@@ -54,10 +54,10 @@ def path_table(
 ) -> str:
     """One line a C: score ± standard error, support vectors, worst gap of the folds and the refit, statuses."""
     mean, std = mean_and_std(scores, ddof=1)
-    n_scored = np.maximum(np.isfinite(scores).sum(axis=0), 1)
+    error = std / np.sqrt(max(len(scores), 1))
     lines = [f"  {'C':>10}  {'score ± se':>17}  {'SVs':>6}  {'worst gap':>9}  status"]
     for j, C in enumerate(Cs):
-        score = f"{mean[j]:.4f} ± {std[j] / np.sqrt(n_scored[j]):.4f}" if np.isfinite(mean[j]) else "-"
+        score = f"{mean[j]:.4f} ± {error[j]:.4f}" if np.isfinite(mean[j]) else "-"
         mark = "*" if j == chosen else " "
         lines.append(
             f"{mark} {C:>10.4g}  {score:>17}  {n_support[j]:>6}  {gaps[:, j].max():>9.1e}  {_tally(status[:, j])}"

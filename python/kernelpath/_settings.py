@@ -140,7 +140,7 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
         raise ValueError(f"{name} is empty: pass at least one value")
     bad = np.flatnonzero(~((grid > 0.0) & np.isfinite(grid)))
     if bad.size:
-        raise ValueError(f"{symbol} must be finite and > 0, got {grid[bad[0]]} ({name}[{bad[0]}])")
+        raise ValueError(f"{symbol} must be a finite number > 0, got {grid[bad[0]]} ({name}[{bad[0]}])")
     return grid
 
 

@@ -225,7 +225,7 @@ class _KernelPathBase(BaseEstimator):
             self.scores_ = score_folds(scorer, held_out, X, y, self._stand_in)
         refitted = self.status_[-1] != NOT_RUN
         candidates = np.where(refitted, self.scores_, np.nan)
-        if not refitted.any() or (folds is not None and not np.isfinite(candidates).any()):
+        if not (refitted & np.isfinite(candidates).all(axis=0)).any():
             raise _nothing_to_choose(self, settings.time_budget)
         best = 0 if folds is None else _core.select(candidates, self.Cs_, settings.selection)
         self.cv_results_ = cv_results(self.scores_, self.gaps_, self.status_, self.Cs_, folds != "loo")
