@@ -1,11 +1,12 @@
 # Needs only Rust and Python 3.11 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint format bench clean tools
+.PHONY: help demo test test-rust test-python lint format bench peers clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 BUILT := $(VENV)/.built
+PEERS := $(CURDIR)/benchmarks/.venv
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
 PYTHON_CODE := python examples benchmarks
@@ -43,11 +44,14 @@ format: $(BUILT) ## format Rust and Python
 	$(BIN)/ruff check --fix $(PYTHON_CODE)
 	$(BIN)/ruff format $(PYTHON_CODE)
 
-bench: $(BUILT) ## print the table of speed and memory against the peers (long; BENCH="--quick" is shorter)
+bench: $(BUILT) ## print speed and memory against the peers (long; BENCH=--quick is shorter, BENCH=sim2000 one case)
+	-@$(MAKE) --no-print-directory peers
 	$(BIN)/python benchmarks/bench.py $(BENCH)
 
+peers: $(PEERS)/.ready ## install liquidSVM for the benchmarks, in an environment of its own (needs a C++ compiler)
+
 clean: ## remove builds, the virtual environment and caches
-	rm -rf target .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target .venv benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/kernelpath/*.so
 
 tools:
@@ -56,6 +60,16 @@ tools:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing. Install: sudo apt-get install -y python3 python3-venv   (macOS: brew install python)"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11. Install a newer one and name it: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. Install: sudo apt-get install -y python3-venv"; exit 1; }
+
+# liquidSVM is built by an old setuptools and asks for a name that new Pythons lack.
+$(PEERS)/.ready: benchmarks/requirements.txt | tools
+	@command -v g++ >/dev/null || { echo "A C++ compiler (g++) is missing. Install: sudo apt-get install -y build-essential"; exit 1; }
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check "setuptools<80" wheel numpy
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -r benchmarks/requirements.txt
+	sed -i.orig "s/sysconfig\.get_config_var('SO')/'.so'/" $(PEERS)/lib/python3*/site-packages/liquidSVM/__init__.py
+	$(PEERS)/bin/python -c "import liquidSVM"
+	@touch $@
 
 $(VENV)/.created: | tools
 	$(PYTHON) -m venv $(VENV)
