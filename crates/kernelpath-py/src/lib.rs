@@ -1,1 +1,378 @@
+//! The extension module `kernelpath._core`: functions over arrays, no policy.
 
+mod boundary;
+
+use std::time::Duration;
+
+use boundary::{Matrix, run, unwrap};
+use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
+use kernelpath::{
+    Bandwidth, Control, Fold, Folds, Kernel, KernelFn, Loss, PathFit as Fit, Precision, Request, Selection, Settings,
+    Shape, Status,
+};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+fn precision(dtype: &str) -> PyResult<Precision> {
+    match dtype {
+        "float32" => Ok(Precision::Single),
+        "float64" => Ok(Precision::Double),
+        _ => Err(PyValueError::new_err(format!("unknown dtype {dtype:?}: known are float32, float64"))),
+    }
+}
+
+fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<KernelFn> {
+    unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
+}
+
+fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(format!("could not start {threads} threads: {e}")))
+}
+
+/// A matrix of `columns` numbers a row from a flat vector.
+fn matrix(py: Python<'_>, values: Vec<f64>, columns: usize) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let rows = values.len().checked_div(columns).unwrap_or(0);
+    values.into_pyarray(py).reshape([rows, columns])
+}
+
+/// γ by a rule ("scale" or "sigest").
+#[pyfunction]
+#[pyo3(signature = (X, kernel, rule, seed))]
+#[allow(non_snake_case)]
+fn bandwidth(py: Python<'_>, X: &Bound<'_, PyAny>, kernel: &str, rule: &str, seed: u64) -> PyResult<f64> {
+    let x = Matrix::borrow(X, "X")?;
+    let rows = x.rows();
+    let shape = unwrap(Shape::from_name(kernel, 3, 0.0))?;
+    let bandwidth = match rule {
+        "scale" => Bandwidth::Scale,
+        "sigest" => Bandwidth::Sigest,
+        _ => return Err(PyValueError::new_err(format!("unknown gamma {rule:?}: a number, \"sigest\" or \"scale\""))),
+    };
+    let control = Control::default();
+    run(py, &control, None, || {
+        rows.check("X")?;
+        Ok(Kernel { shape, bandwidth }.resolve(&rows, seed)?.gamma)
+    })
+}
+
+/// The kernel between the rows of X and of Z.
+#[pyfunction]
+#[pyo3(signature = (X, Z, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn kernel_matrix<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    Z: &Bound<'py, PyAny>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (x, z) = (Matrix::borrow(X, "X")?, Matrix::borrow(Z, "Z")?);
+    let (x, z) = (x.rows(), z.rows());
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    if kernel.shape == Shape::Precomputed {
+        return Err(PyValueError::new_err("a precomputed kernel matrix is not computed from rows"));
+    }
+    let pool = pool(n_threads)?;
+    let control = Control::default();
+    let values = run(py, &control, None, || {
+        x.check("X")?;
+        z.check("Z")?;
+        if x.ncols() != z.ncols() {
+            return Err(kernelpath::Error::Features { got: x.ncols(), expected: z.ncols() });
+        }
+        pool.install(|| compute_kernel_matrix(&x, &z, &kernel, &control))
+    })?;
+    matrix(py, values, z.nrows())
+}
+
+/// Decision values of the rows of X.
+#[pyfunction]
+#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn decision<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    support_vectors: &Bound<'py, PyAny>,
+    coef: PyReadonlyArray1<'py, f64>,
+    intercept: f64,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
+    let (x, vectors, coef) = (x.rows(), vectors.rows(), coef.as_array().to_vec());
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    if kernel.shape != Shape::Precomputed && vectors.nrows() != coef.len() {
+        return Err(PyValueError::new_err(format!("{} coefficients for {} support vectors", coef.len(), vectors.nrows())));
+    }
+    let pool = pool(n_threads)?;
+    let control = Control::default();
+    let f = run(py, &control, None, || {
+        pool.install(|| kernelpath::model::decision(&x, &vectors, &coef, intercept, &kernel, &control))
+    })?;
+    Ok(f.into_pyarray(py))
+}
+
+/// The library's defaults, for the test that compares them with the estimators'.
+#[pyfunction]
+fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let settings = Settings::default();
+    let builder = kernelpath::SvcBuilder::default();
+    let dict = PyDict::new(py);
+    dict.set_item("tol", settings.tol)?;
+    dict.set_item("max_iter", settings.max_iter)?;
+    dict.set_item("dtype", if Precision::default() == Precision::Single { "float32" } else { "float64" })?;
+    dict.set_item("n_cs", builder.grid().len())?;
+    dict.set_item("c_min", builder.grid().first())?;
+    dict.set_item("c_max", builder.grid().last())?;
+    dict.set_item("folds", kernelpath::DEFAULT_FOLDS)?;
+    Ok(dict)
+}
+
+/// Bytes of memory still to be had, or None where the system does not tell.
+#[pyfunction]
+#[pyo3(name = "available_memory")]
+fn available_memory_py() -> Option<u64> {
+    available_memory()
+}
+
+/// Index of the C that the scores choose.
+#[pyfunction]
+fn select(scores: PyReadonlyArray2<'_, f64>, cs: PyReadonlyArray1<'_, f64>, rule: &str) -> PyResult<usize> {
+    let rule = match rule {
+        "best" => Selection::Best,
+        "1se" => Selection::OneStandardError,
+        _ => return Err(PyValueError::new_err(format!("unknown selection {rule:?}: known are best, 1se"))),
+    };
+    let scores: Vec<Vec<f64>> = scores.as_array().outer_iter().map(|fold| fold.to_vec()).collect();
+    let cs = cs.as_array().to_vec();
+    if scores.iter().any(|fold| fold.len() != cs.len()) {
+        return Err(PyValueError::new_err("scores must have a column for each C"));
+    }
+    kernelpath::select(&scores, &cs, rule).ok_or_else(|| PyValueError::new_err("no C has a score in every fold"))
+}
+
+fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
+    if folds.is_none() {
+        return Ok(Folds::None);
+    }
+    if let Ok(name) = folds.extract::<String>() {
+        return if name == "loo" {
+            Ok(Folds::LeaveOneOut)
+        } else {
+            Err(PyValueError::new_err(format!("unknown folds {name:?}: known is \"loo\"")))
+        };
+    }
+    let mut splits = Vec::new();
+    for (k, item) in folds.try_iter()?.enumerate() {
+        let (train, test): (PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, i64>) = item?.extract()?;
+        let rows = |indices: &PyReadonlyArray1<'_, i64>| {
+            let index = |i: &i64| {
+                usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("fold {k}: negative row index {i}")))
+            };
+            indices.as_array().iter().map(index).collect::<PyResult<Vec<usize>>>()
+        };
+        splits.push(Fold { train: rows(&train)?, test: rows(&test)? });
+    }
+    Ok(Folds::Splits(splits))
+}
+
+/// Fits every fold and the whole data at every C, each model with its certificate.
+#[pyfunction]
+#[pyo3(signature = (X, y, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn fit_path<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    y: PyReadonlyArray1<'py, f64>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    cs: PyReadonlyArray1<'py, f64>,
+    folds: &Bound<'py, PyAny>,
+    tol: f64,
+    max_iter: usize,
+    dtype: &str,
+    n_threads: usize,
+    time_budget: Option<f64>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<PathFit> {
+    let x = Matrix::borrow(X, "X")?;
+    let (y, cs) = (y.as_array().to_vec(), cs.as_array().to_vec());
+    let budget = match time_budget {
+        None => None,
+        Some(seconds) => Some(
+            Duration::try_from_secs_f64(seconds)
+                .ok()
+                .filter(|d| !d.is_zero())
+                .ok_or_else(|| PyValueError::new_err(format!("time_budget must be a number of seconds > 0, got {seconds}")))?,
+        ),
+    };
+    let control = Control::new(budget);
+    let request = Request {
+        x: x.rows(),
+        y: &y,
+        loss: Loss::Hinge,
+        kernel: kernel_fn(kernel, gamma, degree, coef0)?,
+        cs: &cs,
+        folds: read_folds(folds)?,
+        settings: Settings { tol, max_iter },
+        precision: precision(dtype)?,
+        threads: n_threads,
+    };
+    let fit = run(py, &control, progress, || kernelpath::fit_path(&request, &control))?;
+    let scores = fit.scores(&y, kernelpath::accuracy);
+    Ok(PathFit { fit, scores })
+}
+
+/// Every model of a fit.
+#[pyclass(frozen, module = "kernelpath._core")]
+struct PathFit {
+    fit: Fit,
+    scores: Vec<Vec<f64>>,
+}
+
+impl PathFit {
+    fn records<'py, T: numpy::Element>(
+        &self,
+        py: Python<'py>,
+        of: impl Fn(&kernelpath::cv::Record) -> T,
+    ) -> PyResult<Bound<'py, PyArray2<T>>> {
+        let values: Vec<T> = self.fit.records.iter().flatten().map(of).collect();
+        values.into_pyarray(py).reshape([self.fit.records.len(), self.fit.cs.len()])
+    }
+}
+
+#[pymethods]
+impl PathFit {
+    /// Accuracy of each fold's test rows, shape (n_folds, n_C); NaN where not run.
+    #[getter]
+    fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        matrix(py, self.scores.concat(), self.fit.cs.len())
+    }
+
+    /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.gap())
+    }
+
+    /// Solver steps, shape (n_folds + 1, n_C).
+    #[getter]
+    fn n_iter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        self.records(py, |r| r.steps as i64)
+    }
+
+    /// Positions in STATUS_NAMES, shape (n_folds + 1, n_C).
+    #[getter]
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u8>>> {
+        self.records(py, |r| r.status as u8)
+    }
+
+    /// Primal objective values, shape (n_folds + 1, n_C).
+    #[getter]
+    fn primal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.primal)
+    }
+
+    /// Dual objective values, shape (n_folds + 1, n_C).
+    #[getter]
+    fn dual<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.dual)
+    }
+
+    /// Intercepts of the refit, shape (n_C,).
+    #[getter]
+    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let refit = self.fit.records.last().map_or(&[][..], Vec::as_slice);
+        refit.iter().map(|r| r.b).collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// Bytes of the kernel matrix.
+    #[getter]
+    fn gram_bytes(&self) -> u64 {
+        self.fit.gram_bytes
+    }
+
+    /// Seconds spent on the kernel matrix.
+    #[getter]
+    fn kernel_seconds(&self) -> f64 {
+        self.fit.kernel_seconds
+    }
+
+    /// Seconds spent on the paths.
+    #[getter]
+    fn path_seconds(&self) -> f64 {
+        self.fit.path_seconds
+    }
+
+    /// Whether the time budget ended the fit.
+    #[getter]
+    fn timed_out(&self) -> bool {
+        self.fit.timed_out
+    }
+
+    /// β of the refit at the k-th C.
+    fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
+        Ok(PyArray1::from_slice(py, beta))
+    }
+
+    /// Decision values of a fold's test rows, shape (n_test, n_C); NaN where not run.
+    fn oof<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let by_c = self.fit.oof.get(fold).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold}")))?;
+        let rows = self.fit.test[fold].len();
+        let values = (0..rows).flat_map(|i| by_c.iter().map(move |f| f[i])).collect();
+        matrix(py, values, self.fit.cs.len())
+    }
+
+    /// Mean decision value of each row over the folds that held it out, shape (n, n_C); NaN if none did.
+    fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let m = self.fit.cs.len();
+        let mut sums = vec![0.0; self.fit.n * m];
+        let mut counts = vec![0.0; self.fit.n];
+        for (by_c, test) in self.fit.oof.iter().zip(&self.fit.test) {
+            for (at, &row) in test.iter().enumerate() {
+                counts[row] += 1.0;
+                for (k, f) in by_c.iter().enumerate() {
+                    sums[row * m + k] += f[at];
+                }
+            }
+        }
+        for (row, count) in sums.chunks_exact_mut(m).zip(&counts) {
+            for value in row {
+                *value /= count;
+            }
+        }
+        matrix(py, sums, m)
+    }
+}
+
+/// Native part of kernelpath.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
+    module.add("STATUS_NAMES", PyTuple::new(py, Status::NAMES)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<PathFit>()?;
+    module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
+    module.add_function(wrap_pyfunction!(decision, module)?)?;
+    module.add_function(wrap_pyfunction!(default_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
+    module.add_function(wrap_pyfunction!(select, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_path, module)?)?;
+    Ok(())
+}

@@ -60,4 +60,4 @@ pub use model::Model;
 pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};
-pub use svc::{Svc, SvcBuilder, accuracy};
+pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder, accuracy};

@@ -88,6 +88,12 @@ impl Path {
     }
 
     fn start<T: Entry>(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
+        if let Some((c1, last)) = &self.last
+            && !has_bounded(qp, &last.beta, c1 / c)
+        {
+            // No row is held by its box: the solution is the same at every larger C.
+            return last.clone();
+        }
         match (&self.last, self.before.take()) {
             (None, _) => constant_start(qp),
             (Some((c1, last)), Some((c0, before))) => extrapolate(qp, last, before, *c1 / c, (c - c1) / (c1 - c0)),
@@ -99,9 +105,15 @@ impl Path {
     }
 }
 
+/// Whether a row stands at a non-zero level of its box, which is `ratio` of the box of `qp`.
+fn has_bounded<T: Entry>(qp: &BoxQp<T>, beta: &[f64], ratio: f64) -> bool {
+    let at = |beta: f64, level: f64| level != 0.0 && (beta - level * ratio).abs() <= 1e-12 * level.abs();
+    (0..qp.n()).any(|i| at(beta[i], qp.lo[i]) || at(beta[i], qp.mid[i]) || at(beta[i], qp.hi[i]))
+}
+
 /// β₁ + t(β₁ − β₀), clipped, with rows at a level of the old box (`ratio` of the new) kept at it.
 fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64, t: f64) -> Point {
-    let Point { mut beta, mut f, .. } = before;
+    let Point { mut beta, mut f, b: before_b } = before;
     let (mut changed, mut deltas) = (Vec::new(), Vec::new());
     for (f, f1) in f.iter_mut().zip(&last.f) {
         *f = f1 + t * (f1 - *f);
@@ -124,9 +136,8 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
             deltas.push(*beta - line);
         }
     }
-    repair_sum(qp, &mut beta, &mut changed, &mut deltas);
     qp.gram.add_rows(&changed, &deltas, &mut f);
-    Point { beta, f, b: last.b }
+    Point { beta, f, b: last.b + t * (last.b - before_b) }
 }
 
 /// The start at the smallest C: the model f = b, whose losses pull each row to a level, except the

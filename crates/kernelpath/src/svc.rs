@@ -10,6 +10,9 @@ use crate::observe::Control;
 use crate::path::logspace;
 use crate::problem::Settings;
 
+/// Number of folds unless set.
+pub const DEFAULT_FOLDS: usize = 5;
+
 /// Which folds to use, before the data is known.
 #[derive(Debug, Clone)]
 enum Cv {
@@ -35,7 +38,7 @@ impl Default for SvcBuilder {
         Self {
             kernel: Kernel::rbf(Bandwidth::Sigest),
             cs: logspace(1e-3, 1e3, 50),
-            cv: Cv::Stratified(5),
+            cv: Cv::Stratified(DEFAULT_FOLDS),
             selection: Selection::Best,
             settings: Settings::default(),
             precision: Precision::Single,
@@ -46,6 +49,11 @@ impl Default for SvcBuilder {
 }
 
 impl SvcBuilder {
+    /// The values of C in force.
+    pub fn grid(&self) -> &[f64] {
+        &self.cs
+    }
+
     /// The kernel; RBF with the `sigest` bandwidth unless set.
     #[must_use]
     pub fn kernel(mut self, kernel: Kernel) -> Self {

@@ -48,17 +48,14 @@ impl ActiveSet {
         }
     }
 
-    /// Chooses the first free set: rows inside a segment, and rows at a level that b and f want to move.
-    pub fn begin<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point, slack: f64) {
-        self.free.clear();
-        for row in 0..qp.n() {
+    /// Starts from the rows inside a segment. (Those at a level are judged once f is right on these.)
+    pub fn begin<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point) {
+        let inside = |&row: &usize| qp.is_inside(row, point.beta[row]);
+        let free = |row: usize| {
             let beta = point.beta[row];
-            if qp.is_inside(row, beta) {
-                self.free.push(Free { row, low: qp.floor(row, beta), high: qp.ceiling(row, beta), kink: qp.up(row, beta) });
-            } else if let Some(free) = wants_to_move(qp, point, row, slack) {
-                self.free.push(free);
-            }
-        }
+            Free { row, low: qp.floor(row, beta), high: qp.ceiling(row, beta), kink: qp.up(row, beta) }
+        };
+        self.free = (0..qp.n()).filter(inside).map(free).collect();
     }
 
     /// One round. Afterwards f = Kβ, and if nothing changed β is in the box with Σβ = 0 to rounding;

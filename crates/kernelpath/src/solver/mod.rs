@@ -14,7 +14,10 @@ use crate::simd::vectorise;
 use active_set::ActiveSet;
 
 /// Rounds tried before the solver goes back to SMO.
-const MAX_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 12;
+
+/// Rounds come first when at least one row in this many is free.
+const ROUNDS_SHARE: usize = 16;
 
 /// The solver for piecewise-linear losses: SMO from a warm start, finished by active-set rounds.
 #[derive(Default)]
@@ -53,45 +56,84 @@ impl BoxSolver {
         // The certificate recomputes Kβ; leave room for its rounding.
         let tol = 0.9 * settings.tol;
         let mut steps = 0;
-        let mut budget = std::env::var("KP_SMO").map_or(smo_budget(qp.n()), |v| v.parse().unwrap());
-        let mut judgement = judge(qp, point, tol);
-        loop {
-            let target = violation_target(qp, judgement, tol);
-            let report = smo::run(qp, point, budget.min(settings.max_iter - steps), target, control)?;
-            steps += report.steps;
-            judgement = judge(qp, point, tol);
-            if std::env::var("KP_TRACE").is_ok() { eprintln!("C {:.4} smo steps {} viol {:.2e} rel gap {:.2e} dual {:.9e} inside {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), report.steps, report.violation, judgement.relative(), judgement.dual, (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count()); }
-            if let Some(status) = self.ended(judgement, tol, steps, settings, control) {
-                return Ok(Outcome { status, steps });
-            }
-            let before = (point.clone(), judgement);
-            self.active_set.begin(qp, point, violation_target(qp, judgement, tol));
-            for _ in 0..MAX_ROUNDS {
-                let slack = violation_target(qp, before.1, tol);
-                let Some(round) = self.active_set.round(qp, point, slack, control)? else { break };
-                steps += 1;
-                if std::env::var("KP_TRACE").is_ok() { eprintln!("C {:.4} round clipped {} released {} fact {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), round.clipped, round.released, self.active_set.factorisations); }
-                if round.clipped == 0 {
-                    self.restore_sum(qp, point);
-                    judgement = judge(qp, point, tol);
-                    if std::env::var("KP_TRACE").is_ok() { eprintln!("   gap {:.2e} dual {:.12e} b {}", judgement.relative(), judgement.dual, point.b); }
-                    if let Some(status) = self.ended(judgement, tol, steps, settings, control) {
-                        return Ok(Outcome { status, steps });
-                    }
-                }
-            }
+        let mut budget = 0;
+        let inside = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
+        // Rounds pay when the extrapolated free set is large; SMO finds a small one faster.
+        let mut try_rounds = inside * ROUNDS_SHARE > qp.n();
+        if !try_rounds {
             self.restore_sum(qp, point);
-            judgement = judge(qp, point, tol);
-            if std::env::var("KP_TRACE").is_ok() { eprintln!("rounds failed: {:.2e} {}", judgement.relative(), judgement.dual - before.1.dual); }
-            if !(judgement.dual >= before.1.dual) {
-                *point = before.0;
-                judgement = before.1;
-                if report.steps == 0 {
-                    return Ok(Outcome { status: Status::Stalled, steps });
+        }
+        loop {
+            if try_rounds {
+                let before = point.clone();
+                let ended = self.rounds(qp, point, tol, &mut steps, settings, control)?;
+                if let Some(status) = ended {
+                    return Ok(Outcome { status, steps });
+                }
+                let reached = judge(qp, point, tol);
+                let mut start = before;
+                self.restore_sum(qp, &mut start);
+                if !(reached.dual >= judge(qp, &mut start, tol).dual) {
+                    *point = start;
                 }
             }
-            budget = (budget * 2).max(500);
+            budget = if budget == 0 { 4 * inside + 128 } else { 2 * budget };
+            let mut taken = 0;
+            while taken < budget {
+                let judgement = judge(qp, point, tol);
+                if let Some(status) = ended(judgement, tol, steps, settings, control) {
+                    return Ok(Outcome { status, steps });
+                }
+                let target = violation_target(qp, judgement, tol);
+                let most = (inside / 4 + 64).min(settings.max_iter - steps);
+                let report = smo::run(qp, point, most, target, control)?;
+                if trace() { eprintln!("C {:.4} smo steps {} viol {:.2e} rel gap {:.2e} dual {:.9e} inside {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), report.steps, report.violation, judgement.relative(), judgement.dual, (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count()); }
+                steps += report.steps;
+                taken += report.steps;
+                if report.steps == 0 {
+                    break;
+                }
+            }
+            try_rounds = true;
         }
+    }
+
+    /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
+    fn rounds<T: Entry>(
+        &mut self,
+        qp: &BoxQp<T>,
+        point: &mut Point,
+        tol: f64,
+        steps: &mut usize,
+        settings: &Settings,
+        control: &Control,
+    ) -> Result<Option<Status>> {
+        let slack = violation_target(qp, judge(qp, point, tol), tol);
+        self.active_set.begin(qp, point);
+        let mut changes = usize::MAX;
+        let mut patience = 2;
+        for _ in 0..MAX_ROUNDS {
+            let Some(round) = self.active_set.round(qp, point, slack, control)? else { break };
+            *steps += 1;
+                if trace() { eprintln!("C {:.4} round clipped {} released {} fact {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), round.clipped, round.released, self.active_set.factorisations); }
+            if round.clipped == 0 {
+                self.restore_sum(qp, point);
+                if let Some(status) = ended(judge(qp, point, tol), tol, *steps, settings, control) {
+                    return Ok(Some(status));
+                }
+            }
+            let now = round.clipped + round.released;
+            if now > changes / 4 * 3 {
+                patience -= 1;
+                if patience == 0 {
+                    break;
+                }
+            }
+            changes = now;
+        }
+        if trace() { eprintln!("rounds failed"); }
+        self.restore_sum(qp, point);
+        Ok(None)
     }
 
     /// Makes Σβ = 0 to rounding.
@@ -101,22 +143,21 @@ impl BoxSolver {
         qp.gram.add_rows(&changed, &deltas, &mut point.f);
     }
 
-    fn ended(&self, judgement: Judgement, tol: f64, steps: usize, settings: &Settings, control: &Control) -> Option<Status> {
-        if judgement.relative() <= tol {
-            Some(Status::Converged)
-        } else if control.out_of_time() {
-            Some(Status::TimeLimit)
-        } else if steps >= settings.max_iter {
-            Some(Status::MaxIter)
-        } else {
-            None
-        }
-    }
 }
 
-/// SMO steps before the first rounds.
-fn smo_budget(n: usize) -> usize {
-    (n / 2).clamp(64, 2000)
+fn trace() -> bool { std::env::var("KP_TRACE").is_ok() }
+
+/// Whether a solve is over, and why.
+fn ended(judgement: Judgement, tol: f64, steps: usize, settings: &Settings, control: &Control) -> Option<Status> {
+    if judgement.relative() <= tol {
+        Some(Status::Converged)
+    } else if control.out_of_time() {
+        Some(Status::TimeLimit)
+    } else if steps >= settings.max_iter {
+        Some(Status::MaxIter)
+    } else {
+        None
+    }
 }
 
 /// If no row violates its condition by more than this, the gap is below `tol`.

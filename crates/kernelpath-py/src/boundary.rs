@@ -1,0 +1,140 @@
+//! The one door into the library: borrow arrays, release the GIL, poll signals, map errors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use faer::MatRef;
+use kernelpath::observe::Phase;
+use kernelpath::{Control, Error, Rows};
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+/// How often a running fit is asked for its progress and Python for signals.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Every error of the library as the Python exception a caller would expect.
+fn exception(error: &Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Memory { .. } => PyMemoryError::new_err(message),
+        Error::TimeBudget { .. } => PyTimeoutError::new_err(message),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(message),
+        Error::Threads { .. } => PyRuntimeError::new_err(message),
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// The value, or the error as a Python exception.
+pub fn unwrap<T>(result: kernelpath::Result<T>) -> PyResult<T> {
+    result.map_err(|e| exception(&e))
+}
+
+/// A numpy matrix of either precision, kept alive and read-only while borrowed.
+pub enum Matrix<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    F64(PyReadonlyArray2<'py, f64>),
+}
+
+impl<'py> Matrix<'py> {
+    pub fn borrow(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        if let Ok(array) = object.extract() {
+            return Ok(Self::F64(array));
+        }
+        match object.extract() {
+            Ok(array) => Ok(Self::F32(array)),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "{name} must be a two-dimensional numpy array of float32 or float64, got {}",
+                object.get_type().name()?
+            ))),
+        }
+    }
+
+    pub fn rows(&self) -> Rows<'_> {
+        /// # Safety
+        /// The array outlives the view and is not written to: numpy's borrow flags see to that.
+        unsafe fn view<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
+            let (shape, strides) = (array.shape(), array.strides());
+            let size = size_of::<T>() as isize;
+            unsafe { MatRef::from_raw_parts(array.as_array().as_ptr(), shape[0], shape[1], strides[0] / size, strides[1] / size) }
+        }
+        // SAFETY: the borrow in `self` lives as long as the view.
+        unsafe {
+            match self {
+                Self::F32(array) => Rows::F32(view(array)),
+                Self::F64(array) => Rows::F64(view(array)),
+            }
+        }
+    }
+}
+
+/// Runs `work` on a thread of its own, without the GIL, while this thread polls signals and reports
+/// progress. An exception in either stops the work and is raised.
+pub fn run<R: Send>(
+    py: Python<'_>,
+    control: &Control,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce() -> kernelpath::Result<R> + Send,
+) -> PyResult<R> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        scope.spawn(move || {
+            // The receiver waits until this arrives, so sending cannot fail.
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+        });
+        let mut stopped_by = None;
+        let mut reported = None;
+        let mut report = |stopped_by: &mut Option<PyErr>| {
+            let now = control.progress();
+            if let Some(callback) = progress
+                && stopped_by.is_none()
+                && reported.replace(now) != Some(now)
+            {
+                let name = if now.0 == Phase::Kernel { "kernel" } else { "path" };
+                *stopped_by = callback.call1((now.1, now.2, name)).err();
+            }
+        };
+        let outcome = loop {
+            // A receiver is not shared between threads; only its use crosses the closure.
+            let receiver = &mut *std::panic::AssertUnwindSafe(&receiver);
+            match wait(py, receiver) {
+                Ok(outcome) => break outcome,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the worker thread ended without an answer"));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if stopped_by.is_none() {
+                        stopped_by = py.check_signals().err();
+                    }
+                    report(&mut stopped_by);
+                    if stopped_by.is_some() {
+                        control.cancel();
+                    }
+                }
+            }
+        };
+        if stopped_by.is_none() && matches!(outcome, Ok(Ok(_))) {
+            report(&mut stopped_by);
+        }
+        match (stopped_by, outcome) {
+            (Some(error), _) => Err(error),
+            (None, Ok(result)) => unwrap(result),
+            (None, Err(_)) => Err(PyRuntimeError::new_err("internal error: the computation panicked; please report it")),
+        }
+    })
+}
+
+/// Waits without the GIL.
+fn wait<T: Send>(py: Python<'_>, receiver: &std::sync::mpsc::Receiver<T>) -> Result<T, RecvTimeoutError> {
+    struct Wait<'a, T>(&'a std::sync::mpsc::Receiver<T>);
+    // SAFETY: `detach` runs its closure on this same thread; the receiver never leaves it.
+    unsafe impl<T> Send for Wait<'_, T> {}
+    let wait = Wait(receiver);
+    py.detach(move || {
+        let wait = wait;
+        wait.0.recv_timeout(POLL)
+    })
+}
