@@ -57,6 +57,12 @@ impl BoxSolver {
         let tol = 0.9 * settings.tol;
         let mut steps = 0;
         let mut budget = 0;
+        let surplus: f64 = point.beta.iter().sum();
+        if surplus.abs() <= 1e-13 * point.beta.iter().map(|b| b.abs()).sum::<f64>()
+            && let Some(status) = ended(judge(qp, point, tol), tol, steps, settings, control)
+        {
+            return Ok(Outcome { status, steps });
+        }
         let inside = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
         // Rounds pay when the extrapolated free set is large; SMO finds a small one faster.
         let mut try_rounds = inside * ROUNDS_SHARE > qp.n();
