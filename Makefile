@@ -37,7 +37,7 @@ lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy
-	MYPYPATH=python $(BIN)/python -m mypy.stubtest kernelpath
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml kernelpath._core
 
 format: $(BUILT) ## format Rust and Python
 	cargo fmt --all

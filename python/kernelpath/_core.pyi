@@ -6,13 +6,28 @@ import numpy.typing as npt
 
 _Real: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 _Double: TypeAlias = npt.NDArray[np.float64]
-_Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]] | Literal["loo"] | None
+_Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | Literal["loo"] | None
 _Progress: TypeAlias = Callable[[int, int, str], object] | None
 
+__all__ = [
+    "KERNELS",
+    "STATUS_NAMES",
+    "PathFit",
+    "__version__",
+    "available_memory",
+    "bandwidth",
+    "decision",
+    "default_settings",
+    "fit_path",
+    "kernel_matrix",
+    "select",
+]
+
+__version__: str
 KERNELS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
 
-def available_memory() -> int: ...
+def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
 def bandwidth(X: _Real, kernel: str, rule: str, seed: int) -> float: ...
 def kernel_matrix(
@@ -23,9 +38,8 @@ def kernel_matrix(
     gamma: float,
     degree: int,
     coef0: float,
-    dtype: str = "float64",
     n_threads: int = 0,
-) -> _Real: ...
+) -> _Double: ...
 def decision(
     X: _Real,
     support_vectors: _Real,
@@ -52,9 +66,9 @@ def fit_path(
     tol: float,
     max_iter: int,
     dtype: str,
-    n_threads: int,
-    time_budget: float | None,
-    progress: _Progress,
+    n_threads: int = 0,
+    time_budget: float | None = None,
+    progress: _Progress = None,
 ) -> PathFit: ...
 
 @final

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
-Index = npt.NDArray[np.intp]
+Index = npt.NDArray[np.int64]
 Folds = list[tuple[Index, Index]] | Literal["loo"] | None
 
 
@@ -61,9 +61,9 @@ def _rows(k: int, part: str, rows: Any, n_rows: int) -> Index:
             raise ValueError(f"{where} is a mask of length {len(index)}, but X has {n_rows} rows")
         if not index.any():
             raise ValueError(f"{where} is a mask without a row")
-        return np.flatnonzero(index)
+        return np.flatnonzero(index).astype(np.int64, copy=False)
     if index.dtype.kind not in "iu":
         raise ValueError(f"{where} must hold integers or booleans, got dtype {index.dtype}")
     if index.min() < 0 or index.max() >= n_rows:
         raise ValueError(f"{where} names a row outside 0..{n_rows - 1}: {index.min()} to {index.max()}")
-    return index.astype(np.intp, copy=False)
+    return index.astype(np.int64, copy=False)

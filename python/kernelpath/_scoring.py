@@ -52,7 +52,7 @@ def make_scorer(scoring: Any) -> Scorer | None:
 
 def score_folds(
     scorer: Scorer,
-    held_out: Iterable[tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]],
+    held_out: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]],
     X: Any,
     y: Any,
     stand_in: Callable[[npt.NDArray[np.float64]], Any],
