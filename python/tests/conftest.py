@@ -9,7 +9,7 @@ from hypothesis import settings
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file, make_circles
 from sklearn.preprocessing import StandardScaler
 
-settings.register_profile("kernelpath", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("kernelpath", deadline=None, derandomize=True, max_examples=200)
 settings.load_profile("kernelpath")
 
 REPOSITORY = Path(__file__).resolve().parents[2]

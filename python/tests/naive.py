@@ -49,11 +49,6 @@ def refit(K, y, C, train, test):
     return svc.decision_function(K[np.ix_(test, train)])
 
 
-def has_free_support_vector(alpha, C):
-    """Whether the optimum fixes the intercept: some 0 < αᵢ < C."""
-    return bool(np.any((alpha > 1e-6 * C) & (alpha < (1.0 - 1e-6) * C)))
-
-
 def brute_force_dual(K, y, C):
     """Optimal dual value, by trying each assignment of the rows to {0, free, C}; for a handful of rows."""
     best = 0.0

@@ -210,7 +210,7 @@ def test_complex(small):
 
 
 def test_too_large_for_memory():
-    X = np.zeros((4_000_000, 1), np.float32)
+    X = np.arange(4_000_000, dtype=np.float32)[:, np.newaxis]
     y = np.arange(len(X)) % 2
     with pytest.raises(MemoryError, match=r"(?s)(GB|GiB|TB|TiB).*(available|free).*(rows|memory)"):
         KernelSVC(gamma=1.0, Cs=1.0, cv=None).fit(X, y)
