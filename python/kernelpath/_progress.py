@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -36,7 +37,9 @@ class ProgressLine:
             self._stream.flush()
 
     def __call__(self, done: int, total: int, phase: str) -> None:
-        """Show `done` of `total`."""
+        """Show `done` of `total`; a total of 0 is not known yet."""
+        if total == 0:
+            return
         if not self._live:
             self._sparse(done, total, phase)
         elif (tqdm := _tqdm()) is not None:
@@ -49,21 +52,23 @@ class ProgressLine:
 
     def _text(self, done: int, total: int, phase: str) -> str:
         seconds = time.monotonic() - self._started
-        percent = 100 * done // max(total, 1)
+        percent = 100 * done // total
         return f"{self._label}: {phase} {done}/{total} ({percent} %), {seconds:.1f} s"
 
     def _tqdm(self, tqdm: Any, done: int, total: int, phase: str) -> None:
+        title, unit = f"{self._label}: {phase}", " models" if phase == "path" else " tiles"
         if self._bar is None:
-            self._bar = tqdm(total=total, file=self._stream)
-        if phase != self._phase:
-            self._phase = phase
+            self._bar = tqdm(total=total, desc=title, unit=unit, file=self._stream)
+        elif phase != self._phase:
+            self._bar.unit = unit
+            self._bar.set_description(title, refresh=False)
             self._bar.reset(total=total)
-            self._bar.set_description(f"{self._label}: {phase}", refresh=False)
+        self._phase = phase
         self._bar.update(done - self._bar.n)
 
     def _sparse(self, done: int, total: int, phase: str) -> None:
         """A line at each quarter of a phase, or after a while of silence."""
-        now, quarter = time.monotonic(), 4 * done // max(total, 1)
+        now, quarter = time.monotonic(), 4 * done // total
         if phase != self._phase:
             self._phase, self._last_quarter = phase, 0
         if quarter > self._last_quarter or now - self._last_time >= QUIET_SECONDS:
@@ -74,7 +79,9 @@ class ProgressLine:
 
 def _tqdm() -> Any:
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without ipywidgets gets the text bar
+            from tqdm.auto import tqdm
     except ImportError:
         return None
     return tqdm
