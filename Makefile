@@ -78,5 +78,5 @@ $(VENV)/.created: | tools
 
 # maturin installs the dependencies and the `dev` extra of pyproject.toml, then the package itself, editable.
 $(BUILT): $(VENV)/.created $(RUST) pyproject.toml
-	env -u CONDA_PREFIX VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release --extras dev
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(VENV) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --extras dev
 	@touch $@

@@ -1,7 +1,10 @@
-"""Every Python block of the README and of docs/ runs; blocks of one file share a namespace, in order."""
+"""Every Python block of the README and of docs/ runs (blocks of one file share a namespace, in order), and the demo."""
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from conftest import REPOSITORY
@@ -28,6 +31,16 @@ def test_python_blocks_run(file, tmp_path, monkeypatch):
 
 def test_readme_has_python():
     assert list(blocks(REPOSITORY / "README.md"))
+
+
+def test_demo_runs(tmp_path):
+    picture = tmp_path / "demo.png"
+    command = [sys.executable, REPOSITORY / "examples" / "demo.py", "-n", "200", "-p", "4", "--picture", picture]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    output = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env=environment).stdout
+    assert "550 of 550 models proved optimal to 1e-06" in output
+    assert re.search(r"kernelpath is [\d.]+ × faster", output)
+    assert picture.stat().st_size > 10_000
 
 
 def test_docstrings():
