@@ -91,6 +91,7 @@ pub fn run<R: Send>(
             let now = control.progress();
             if let Some(callback) = progress
                 && stopped_by.is_none()
+                && now.2 > 0
                 && reported.replace(now) != Some(now)
             {
                 let name = if now.0 == Phase::Kernel { "kernel" } else { "path" };

@@ -15,14 +15,6 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-fn precision(dtype: &str) -> PyResult<Precision> {
-    match dtype {
-        "float32" => Ok(Precision::Single),
-        "float64" => Ok(Precision::Double),
-        _ => Err(PyValueError::new_err(format!("unknown dtype {dtype:?}: known are float32, float64"))),
-    }
-}
-
 fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<KernelFn> {
     unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
 }
@@ -131,7 +123,7 @@ fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("tol", settings.tol)?;
     dict.set_item("max_iter", settings.max_iter)?;
-    dict.set_item("dtype", if Precision::default() == Precision::Single { "float32" } else { "float64" })?;
+    dict.set_item("dtype", Precision::NAMES[Precision::default() as usize])?;
     dict.set_item("n_cs", builder.grid().len())?;
     dict.set_item("c_min", builder.grid().first())?;
     dict.set_item("c_max", builder.grid().last())?;
@@ -228,7 +220,7 @@ fn fit_path<'py>(
         cs: &cs,
         folds: read_folds(folds)?,
         settings: Settings { tol, max_iter },
-        precision: precision(dtype)?,
+        precision: unwrap(Precision::from_name(dtype))?,
         threads: n_threads,
     };
     let fit = run(py, &control, progress, || kernelpath::fit_path(&request, &control))?;

@@ -23,6 +23,7 @@ fn main() -> Result<(), kernelpath::Error> {
         let steps: usize = path.records.iter().map(|r| r[k].steps).sum();
         println!("{c:>12.5} {mean:>9.4} {worst:>10.1e} {steps:>8}{}", if *c == svc.c() { "  <- chosen" } else { "" });
     }
+    kernelpath::prof::print();
     println!(
         "{} models, worst gap {:.1e}, kernel {:.3} s, paths {:.3} s",
         path.records.len() * path.cs.len(), path.worst_gap(), path.kernel_seconds, path.path_seconds

@@ -68,11 +68,39 @@ impl Folds {
 /// Precision of the kernel matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// f32: half the memory, twice the speed, and rounding far below the tolerance.
+    /// Single where rounding stays far below the tolerance: kernels of x − z, whose values are at
+    /// most 1. Double for kernels of ⟨x, z⟩, whose matrix has a low rank that rounding would destroy.
+    /// A precomputed matrix keeps its own precision.
     #[default]
+    Auto,
+    /// f32: half the memory and twice the speed.
     Single,
     /// f64.
     Double,
+}
+
+impl Precision {
+    /// The names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["auto", "float32", "float64"];
+
+    /// The precision of that name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "float32" => Ok(Self::Single),
+            "float64" => Ok(Self::Double),
+            _ => Err(Error::Unknown { what: "dtype", name: name.into(), known: Self::NAMES }),
+        }
+    }
+
+    fn is_single(self, shape: Shape, x: &Rows) -> bool {
+        match (self, shape) {
+            (Self::Single, _) => true,
+            (Self::Double, _) => false,
+            (Self::Auto, Shape::Precomputed) => matches!(x, Rows::F32(_)),
+            (Self::Auto, shape) => shape.is_shift_invariant(),
+        }
+    }
 }
 
 /// What to fit.
@@ -198,10 +226,8 @@ pub fn fit_path(request: &Request, control: &Control) -> Result<PathFit> {
         .num_threads(request.threads)
         .build()
         .map_err(|e| Error::Threads { threads: request.threads, reason: e.to_string() })?;
-    pool.install(|| match request.precision {
-        Precision::Single => fit_with::<f32>(request, control),
-        Precision::Double => fit_with::<f64>(request, control),
-    })
+    let single = request.precision.is_single(request.kernel.shape, &request.x);
+    pool.install(|| if single { fit_with::<f32>(request, control) } else { fit_with::<f64>(request, control) })
 }
 
 fn check(request: &Request) -> Result<()> {
@@ -275,9 +301,12 @@ fn fit_with<T: Entry>(request: &Request, control: &Control) -> Result<PathFit> {
     let kernel_seconds = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
+    let diagonal = gram.diagonal();
+    let mean_diagonal = diagonal.iter().sum::<f64>() / gram.n() as f64;
     let shared = Shared {
         gram: &gram,
-        diagonal: gram.diagonal(),
+        easy_c: 1.0 / mean_diagonal.abs().max(f64::MIN_POSITIVE),
+        diagonal,
         loss: request.loss,
         y: units.representative.iter().map(|&i| request.y[i]).collect(),
         settings: request.settings,
@@ -459,6 +488,7 @@ fn certify_chain<T: Entry>(
     order: &[usize],
     control: &Control,
 ) -> Result<Walked> {
+    let _g = crate::prof::g(8);
     let mut walked = Walked {
         records: vec![Record::NOT_RUN; cs.len()],
         beta: vec![Vec::new(); cs.len()],
@@ -517,7 +547,7 @@ fn leave_one_out<T: Entry>(
             if refit.beta[k].is_empty() {
                 return Ok(results);
             }
-            let mut full = Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b };
+            let mut full = Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0 };
             full.beta.resize(padded(m), 0.0);
             full.f.resize(padded(m), 0.0);
             let mut weight_c: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();

@@ -46,6 +46,9 @@ pub(crate) const LANES: usize = 64;
 /// Side of the tiles the matrix is computed in.
 const TILE: usize = 128;
 
+/// Rows and columns of the blocks of a product with the matrix.
+const BAND: usize = 256;
+
 /// A symmetric matrix, row after row, each row padded with zeros.
 #[derive(Debug)]
 pub struct Gram<T> {
@@ -146,9 +149,7 @@ impl<T: Entry> Gram<T> {
         let failed =
             || Error::Memory { rows: n, need: Self::bytes(n), available: available_memory().unwrap_or(0), could_halve: size_of::<T>() == 8 };
         let length = n.checked_mul(stride).ok_or_else(failed)?;
-        let mut values = Vec::new();
-        values.try_reserve_exact(length).map_err(|_| failed())?;
-        values.resize(length, T::default());
+        let values = zeroed(length).ok_or_else(failed)?;
         Ok(Self { n, stride, values })
     }
 
@@ -178,6 +179,7 @@ impl<T: Entry> Gram<T> {
 
     /// f ← f + Σ δᵢ K_i over the given rows, four rows a pass.
     pub(crate) fn add_rows(&self, rows: &[usize], deltas: &[f64], f: &mut [f64]) {
+        let _g = crate::prof::g(5);
         vectorise(#[inline(always)] || {
             let length = f.len();
             let mut quads = rows.chunks_exact(4).zip(deltas.chunks_exact(4));
@@ -205,12 +207,12 @@ impl<T: Entry> Gram<T> {
         let used: Vec<usize> = (0..self.n).filter(|&i| b.iter().any(|c| c[i] != 0.0)).collect();
         let mut products = vec![vec![0.0; self.n]; b.len()];
         let (mut left, mut right, mut out) = (Vec::new(), Vec::new(), Vec::new());
-        for start in (0..self.n).step_by(TILE) {
+        for start in (0..self.n).step_by(BAND) {
             control.check()?;
-            let m = TILE.min(self.n - start);
+            let m = BAND.min(self.n - start);
             out.clear();
             out.resize(m * b.len(), 0.0);
-            for part in used.chunks(TILE) {
+            for part in used.chunks(BAND) {
                 // K is symmetric: column `i` of the tile is a stretch of row `i`.
                 left.clear();
                 for &i in part {
@@ -235,6 +237,17 @@ impl<T: Entry> Gram<T> {
             }
         }
         Ok(products)
+    }
+}
+
+/// Zeros whose pages the system hands out when they are first written, by whichever thread writes;
+/// `None` when there is no memory.
+fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
+    let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the layout is that of `length` entries and not empty; all-zero bits are 0.0.
+    unsafe {
+        let start = std::alloc::alloc_zeroed(layout).cast::<T>();
+        (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))
     }
 }
 

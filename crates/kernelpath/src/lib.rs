@@ -46,6 +46,7 @@ pub mod loss;
 pub mod model;
 pub mod observe;
 mod path;
+pub mod prof;
 mod problem;
 mod simd;
 mod solver;

@@ -5,11 +5,11 @@
 //! a level stay at it.
 
 use crate::error::{Error, Result};
-use crate::gram::{Entry, Gram, padded};
+use crate::gram::{Entry, Gram};
 use crate::loss::Loss;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
-use crate::solver::{BoxSolver, repair_sum};
+use crate::solver::BoxSolver;
 
 /// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
 ///
@@ -39,6 +39,9 @@ pub(crate) fn check_cs(cs: &[f64]) -> Result<()> {
     }
 }
 
+/// C's further apart than this factor get others in between.
+const LONGEST_LEAP: f64 = 8.0;
+
 /// What all paths of a fit share.
 pub(crate) struct Shared<'a, T> {
     pub gram: &'a Gram<T>,
@@ -47,6 +50,8 @@ pub(crate) struct Shared<'a, T> {
     /// Target of each unit.
     pub y: Vec<f64>,
     pub settings: Settings,
+    /// A C at which most rows stand at a bound, so that no path is needed to get there.
+    pub easy_c: f64,
 }
 
 /// A solved problem of a path.
@@ -71,11 +76,26 @@ impl Path {
         Self { weight, solver: BoxSolver::default(), last: None, before: None }
     }
 
-    /// Solves the problem at `c`, which must exceed every C before.
+    /// Solves the problem at `c`, which must be at least every C before.
+    ///
+    /// A first C beyond the easy ones, and a leap between two, are reached by way of C's in between,
+    /// solved roughly.
     pub fn advance<T: Entry>(&mut self, shared: &Shared<T>, c: f64, control: &Control) -> Result<Step> {
+        let from = self.last.as_ref().map_or(shared.easy_c, |(c1, _)| *c1);
+        let leaps = ((c / from).ln() / LONGEST_LEAP.ln()).floor().max(0.0) as i32;
+        let rough = Settings { tol: shared.settings.tol.max(1e-3), max_iter: shared.settings.max_iter.min(20_000) };
+        for k in (1..=leaps).rev() {
+            if !control.out_of_time() {
+                self.solve(shared, c / LONGEST_LEAP.powi(k), &rough, control)?;
+            }
+        }
+        self.solve(shared, c, &shared.settings, control)
+    }
+
+    fn solve<T: Entry>(&mut self, shared: &Shared<T>, c: f64, settings: &Settings, control: &Control) -> Result<Step> {
         let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, &self.weight, c);
         let mut point = self.start(&qp, c);
-        let outcome = self.solver.solve(&qp, &mut point, &shared.settings, control)?;
+        let outcome = self.solver.solve(&qp, &mut point, settings, control)?;
         let step = Step { beta: point.beta[..qp.n()].to_vec(), b: point.b, outcome };
         if outcome.status == Status::Converged || self.last.is_none() {
             self.before = self.last.replace((c, point));
@@ -88,20 +108,13 @@ impl Path {
     }
 
     fn start<T: Entry>(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
-        if let Some((c1, last)) = &self.last
-            && !has_bounded(qp, &last.beta, c1 / c)
-        {
+        let Some((c1, last)) = &self.last else { return constant_start(qp) };
+        if !has_bounded(qp, &last.beta, c1 / c) {
             // No row is held by its box: the solution is the same at every larger C.
             return last.clone();
         }
-        match (&self.last, self.before.take()) {
-            (None, _) => constant_start(qp),
-            (Some((c1, last)), Some((c0, before))) => extrapolate(qp, last, before, *c1 / c, (c - c1) / (c1 - c0)),
-            (Some((c1, last)), None) => {
-                let origin = Point { beta: vec![0.0; last.beta.len()], f: vec![0.0; last.f.len()], b: 0.0 };
-                extrapolate(qp, last, origin, *c1 / c, (c - c1) / c1)
-            }
-        }
+        let (c0, before) = self.before.take().unwrap_or_else(|| (0.0, Point::origin(qp.n())));
+        extrapolate(qp, last, before, c1 / c, (c - c1) / (c1 - c0))
     }
 }
 
@@ -113,12 +126,12 @@ fn has_bounded<T: Entry>(qp: &BoxQp<T>, beta: &[f64], ratio: f64) -> bool {
 
 /// β₁ + t(β₁ − β₀), clipped, with rows at a level of the old box (`ratio` of the new) kept at it.
 fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64, t: f64) -> Point {
-    let Point { mut beta, mut f, b: before_b } = before;
+    let mut point = before;
     let (mut changed, mut deltas) = (Vec::new(), Vec::new());
-    for (f, f1) in f.iter_mut().zip(&last.f) {
+    for (f, f1) in point.f.iter_mut().zip(&last.f) {
         *f = f1 + t * (f1 - *f);
     }
-    for (i, beta) in beta.iter_mut().enumerate().take(qp.n()) {
+    for (i, beta) in point.beta.iter_mut().enumerate().take(qp.n()) {
         let old = last.beta[i];
         let line = old + t * (old - *beta);
         let level = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
@@ -136,15 +149,17 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
             deltas.push(*beta - line);
         }
     }
-    qp.gram.add_rows(&changed, &deltas, &mut f);
-    Point { beta, f, b: last.b + t * (last.b - before_b) }
+    point.b = last.b + t * (last.b - point.b);
+    point.noise = last.noise + t * (last.noise + point.noise);
+    point.add(qp, &changed, &deltas);
+    point
 }
 
 /// The start at the smallest C: the model f = b, whose losses pull each row to a level, except the
 /// rows whose kink is at b; of those the ones with the smallest f take what Σβ = 0 leaves.
 fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
     let n = qp.n();
-    let mut point = Point { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0 };
+    let mut point = Point::origin(n);
     // b is where the pull Σβ*(b) changes sign: walk the kinks from below.
     let mut kinks: Vec<(f64, f64)> = Vec::with_capacity(2 * n);
     let mut pull = 0.0;
@@ -177,7 +192,7 @@ fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
     }
     let settled: Vec<usize> = (0..n).filter(|&i| point.beta[i] != 0.0).collect();
     let deltas: Vec<f64> = settled.iter().map(|&i| point.beta[i]).collect();
-    qp.gram.add_rows(&settled, &deltas, &mut point.f);
+    point.add(qp, &settled, &deltas);
     // Σβ ≤ 0 now, since tied rows stand at the lower end of their segment.
     tied.sort_unstable_by(|&a, &b| point.f[a].total_cmp(&point.f[b]).then(a.cmp(&b)));
     let mut missing = -point.beta.iter().sum::<f64>();
@@ -193,8 +208,8 @@ fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
             missing -= take;
         }
     }
-    repair_sum(qp, &mut point.beta, &mut changed, &mut deltas);
-    qp.gram.add_rows(&changed, &deltas, &mut point.f);
+    point.add(qp, &changed, &deltas);
+    point.restore_sum(qp);
     point
 }
 
@@ -235,9 +250,8 @@ impl<'a, T: Entry> LeaveOut<'a, T> {
                 None
             } else {
                 point.beta[i] = new;
-                let (mut changed, mut deltas) = (vec![i], vec![new - beta]);
-                repair_sum(&self.qp, &mut point.beta, &mut changed, &mut deltas);
-                self.qp.gram.add_rows(&changed, &deltas, &mut point.f);
+                point.add(&self.qp, &[i], &[new - beta]);
+                point.restore_sum(&self.qp);
                 let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
                 self.solver.reset();
                 Some((point, outcome))

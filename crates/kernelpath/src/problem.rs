@@ -147,6 +147,75 @@ pub(crate) struct Point {
     pub beta: Vec<f64>,
     pub f: Vec<f64>,
     pub b: f64,
+    /// Bound on how far rounding may have taken f from Kβ.
+    pub noise: f64,
+}
+
+/// A level is assigned when a value is this close to it, relative to the width of the box.
+const SNAP: f64 = 1e-13;
+
+impl Point {
+    /// β = 0.
+    pub fn origin(n: usize) -> Self {
+        Self { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0, noise: 0.0 }
+    }
+
+    /// f ← f + Σ δᵢ K_i.
+    pub fn add<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], deltas: &[f64]) {
+        qp.gram.add_rows(rows, deltas, &mut self.f);
+        if !rows.is_empty() {
+            self.noise += f64::EPSILON * self.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
+        }
+    }
+
+    /// Recomputes f = Kβ.
+    pub fn refresh<T: Entry>(&mut self, qp: &BoxQp<T>) {
+        let rows: Vec<usize> = (0..qp.n()).filter(|&i| self.beta[i] != 0.0).collect();
+        let beta: Vec<f64> = rows.iter().map(|&i| self.beta[i]).collect();
+        self.f.fill(0.0);
+        self.noise = 0.0;
+        self.add(qp, &rows, &beta);
+    }
+
+    /// Restores Σβ = 0 to rounding by moving the rows with the most room, and f with them.
+    pub fn restore_sum<T: Entry>(&mut self, qp: &BoxQp<T>) {
+        for (i, beta) in self.beta.iter_mut().enumerate() {
+            for level in [qp.lo[i], qp.mid[i], qp.hi[i]] {
+                if (*beta - level).abs() <= SNAP * (qp.hi[i] - qp.lo[i]) {
+                    *beta = level;
+                }
+            }
+        }
+        let mut surplus: f64 = self.beta.iter().sum();
+        let enough = 1e-15 * self.beta.iter().map(|b| b.abs()).sum::<f64>();
+        if surplus.abs() <= enough {
+            return;
+        }
+        // Rows inside their box first, by half their room, which keeps them inside; then whatever moves.
+        let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+        for (only_inside, share) in [(true, 0.5), (false, 1.0), (false, 1.0)] {
+            let mut candidates: Vec<(f64, usize)> = (0..qp.n())
+                .filter(|&i| !only_inside || qp.is_inside(i, self.beta[i]))
+                .map(|i| {
+                    let beta = self.beta[i];
+                    (share * if surplus > 0.0 { beta - qp.floor(i, beta) } else { qp.ceiling(i, beta) - beta }, i)
+                })
+                .filter(|(room, _)| *room > 0.0)
+                .collect();
+            candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            for (room, i) in candidates {
+                if surplus.abs() <= enough {
+                    break;
+                }
+                let old = self.beta[i];
+                self.beta[i] -= surplus.abs().min(room).copysign(surplus);
+                changed.push(i);
+                deltas.push(self.beta[i] - old);
+                surplus -= old - self.beta[i];
+            }
+        }
+        self.add(qp, &changed, &deltas);
+    }
 }
 
 /// What a solver returns besides the point.

@@ -41,7 +41,7 @@ impl Default for SvcBuilder {
             cv: Cv::Stratified(DEFAULT_FOLDS),
             selection: Selection::Best,
             settings: Settings::default(),
-            precision: Precision::Single,
+            precision: Precision::Auto,
             threads: 0,
             seed: 0,
         }

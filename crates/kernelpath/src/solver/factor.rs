@@ -65,11 +65,12 @@ pub(super) struct KktFactor<R> {
 const ABSENT: u32 = u32::MAX;
 
 impl<R: Working> KktFactor<R> {
-    /// Factorises on the given rows.
-    pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], control: &Control) -> Result<Self> {
+    /// Factorises K + ρI on the given rows, ρ at least the ridge that this precision needs.
+    pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
+        let _g = crate::prof::g(1);
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
-        let ridge = R::RIDGE * scale;
+        let ridge = ridge.max(R::RIDGE * scale);
         let mut a = Mat::<R>::zeros(m, m);
         for (q, &i) in rows.iter().enumerate() {
             let row = gram.row(i);
@@ -114,11 +115,10 @@ impl<R: Working> KktFactor<R> {
         self.base.len()
     }
 
-    /// How many border columns a solve on `free` would have to add, and how many it would hold in all.
-    pub fn columns_for(&self, free: &[usize]) -> (usize, usize) {
+    /// How many border columns the factor would hold after a solve on `free`.
+    pub fn columns_for(&self, free: &[usize]) -> usize {
         let changes = self.changes(free);
-        let new = changes.iter().filter(|b| self.column_of(**b).is_none()).count();
-        (new, self.border.len() + new)
+        self.border.len() + changes.iter().filter(|b| self.column_of(**b).is_none()).count()
     }
 
     fn column_of(&self, border: Border) -> Option<usize> {
@@ -148,6 +148,7 @@ impl<R: Working> KktFactor<R> {
         if new.is_empty() {
             return;
         }
+        let _g = crate::prof::g(2);
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
         if self.v.ncols() < total {
             let capacity = (2 * total).max(32);
@@ -207,6 +208,7 @@ impl<R: Working> KktFactor<R> {
         // Scaled to 1, so that single precision neither overflows nor loses small residuals.
         let size = r.iter().fold(s.abs(), |a, v| a.max(v.abs()));
         let scale = if size > 0.0 { size } else { 1.0 };
+        let _h = crate::prof::g(4);
         let mut w0 = Mat::<R>::zeros(m, 1);
         let mut small = Mat::<f64>::zeros(columns.len(), 1);
         small[(0, 0)] = s / scale;
@@ -228,6 +230,7 @@ impl<R: Working> KktFactor<R> {
         for (a, &c) in columns.iter().enumerate() {
             small[(a, 0)] -= products[(c, 0)].wide();
         }
+        drop(_h);
         let schur = Mat::from_fn(columns.len(), columns.len(), |a, b| {
             let direct = match (active[a], active[b]) {
                 (Border::Enter(_), Border::Ones) | (Border::Ones, Border::Enter(_)) => 1.0,
@@ -236,8 +239,11 @@ impl<R: Working> KktFactor<R> {
             };
             direct - self.vtv[(columns[a], columns[b])]
         });
+        let _h = crate::prof::g(3);
         schur.partial_piv_lu().solve_in_place(small.as_mut());
 
+        drop(_h);
+        let _h = crate::prof::g(4);
         let mut z = Mat::<R>::zeros(self.border.len(), 1);
         for (a, &c) in columns.iter().enumerate() {
             z[(c, 0)] = R::narrow(small[(a, 0)]);

@@ -2,9 +2,8 @@
 
 mod active_set;
 mod factor;
+mod proximal;
 mod smo;
-
-pub(crate) use active_set::repair_sum;
 
 use crate::error::Result;
 use crate::gram::Entry;
@@ -19,7 +18,11 @@ const MAX_ROUNDS: usize = 12;
 /// Rounds come first when at least one row in this many is free.
 const ROUNDS_SHARE: usize = 16;
 
-/// The solver for piecewise-linear losses: SMO from a warm start, finished by active-set rounds.
+/// Proximal steps tried when rounds have failed.
+const MAX_PROXIMAL: usize = 30;
+
+/// The solver for piecewise-linear losses: active-set rounds from the extrapolated start; SMO when
+/// few rows are free or the rounds do not settle; proximal steps when both fail.
 #[derive(Default)]
 pub(crate) struct BoxSolver {
     active_set: ActiveSet,
@@ -33,10 +36,21 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn relative(self) -> f64 {
-        let scale = self.dual.abs().max((self.dual + self.gap).abs());
-        if scale > 0.0 { self.gap / scale } else { self.gap }
+    fn scale(self) -> f64 {
+        self.dual.abs().max((self.dual + self.gap).abs())
     }
+
+    fn relative(self) -> f64 {
+        if self.scale() > 0.0 { self.gap / self.scale() } else { self.gap }
+    }
+}
+
+/// One solve: its limits and what it has used of them.
+struct Run<'a> {
+    tol: f64,
+    max_iter: usize,
+    steps: usize,
+    control: &'a Control,
 }
 
 impl BoxSolver {
@@ -45,7 +59,7 @@ impl BoxSolver {
         self.active_set.reset();
     }
 
-    /// Minimises from `point`, which must be dual feasible with f = Kβ.
+    /// Minimises from `point`, which must be in the box with f = Kβ.
     pub fn solve<T: Entry>(
         &mut self,
         qp: &BoxQp<T>,
@@ -54,77 +68,63 @@ impl BoxSolver {
         control: &Control,
     ) -> Result<Outcome> {
         // The certificate recomputes Kβ; leave room for its rounding.
-        let tol = 0.9 * settings.tol;
-        let mut steps = 0;
-        let mut budget = 0;
+        let mut run = Run { tol: 0.9 * settings.tol, max_iter: settings.max_iter, steps: 0, control };
+        let status = self.minimise(qp, point, &mut run)?;
+        Ok(Outcome { status, steps: run.steps })
+    }
+
+    fn minimise<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {
+        let free = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
+        // Rounds need no Σβ = 0 to start from, and pay when the extrapolated free set is large; SMO
+        // finds a small one faster.
+        let mut try_rounds = free * ROUNDS_SHARE > qp.n();
         let surplus: f64 = point.beta.iter().sum();
-        if surplus.abs() <= 1e-13 * point.beta.iter().map(|b| b.abs()).sum::<f64>()
-            && let Some(status) = ended(judge(qp, point, tol), tol, steps, settings, control)
-        {
-            return Ok(Outcome { status, steps });
+        let feasible = surplus.abs() <= 1e-13 * point.beta.iter().map(|b| b.abs()).sum::<f64>();
+        if !try_rounds || feasible {
+            point.restore_sum(qp);
+            if let Some(status) = run.ended(qp, point) {
+                return Ok(status);
+            }
         }
-        let inside = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
-        // Rounds pay when the extrapolated free set is large; SMO finds a small one faster.
-        let mut try_rounds = inside * ROUNDS_SHARE > qp.n();
-        if !try_rounds {
-            self.restore_sum(qp, point);
-        }
+        let mut budget = 4 * free + 128;
+        let mut failures = 0;
         loop {
             if try_rounds {
-                let before = point.clone();
-                let ended = self.rounds(qp, point, tol, &mut steps, settings, control)?;
-                if let Some(status) = ended {
-                    return Ok(Outcome { status, steps });
+                let mut start = point.clone();
+                if let Some(status) = self.rounds(qp, point, run)? {
+                    return Ok(status);
                 }
-                let reached = judge(qp, point, tol);
-                let mut start = before;
-                self.restore_sum(qp, &mut start);
-                if !(reached.dual >= judge(qp, &mut start, tol).dual) {
+                failures += 1;
+                start.restore_sum(qp);
+                if !(judge(qp, point, run.tol).dual >= judge(qp, &mut start, run.tol).dual) {
                     *point = start;
                 }
             }
-            budget = if budget == 0 { 4 * inside + 128 } else { 2 * budget };
-            let mut taken = 0;
-            while taken < budget {
-                let judgement = judge(qp, point, tol);
-                if let Some(status) = ended(judgement, tol, steps, settings, control) {
-                    return Ok(Outcome { status, steps });
-                }
-                let target = violation_target(qp, judgement, tol);
-                let most = (inside / 4 + 64).min(settings.max_iter - steps);
-                let report = smo::run(qp, point, most, target, control)?;
-                if trace() { eprintln!("C {:.4} smo steps {} viol {:.2e} rel gap {:.2e} dual {:.9e} inside {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), report.steps, report.violation, judgement.relative(), judgement.dual, (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count()); }
-                steps += report.steps;
-                taken += report.steps;
-                if report.steps == 0 {
-                    break;
-                }
+            if failures >= 2
+                && let Some(status) = proximal_steps(qp, point, run)?
+            {
+                return Ok(status);
             }
+            if let Some(status) = smo_steps(qp, point, run, budget, free)? {
+                return Ok(status);
+            }
+            budget *= 2;
             try_rounds = true;
         }
     }
 
     /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
-    fn rounds<T: Entry>(
-        &mut self,
-        qp: &BoxQp<T>,
-        point: &mut Point,
-        tol: f64,
-        steps: &mut usize,
-        settings: &Settings,
-        control: &Control,
-    ) -> Result<Option<Status>> {
-        let slack = violation_target(qp, judge(qp, point, tol), tol);
+    fn rounds<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
+        let slack = violation_target(qp, judge(qp, point, run.tol), run.tol);
         self.active_set.begin(qp, point);
         let mut changes = usize::MAX;
         let mut patience = 2;
         for _ in 0..MAX_ROUNDS {
-            let Some(round) = self.active_set.round(qp, point, slack, control)? else { break };
-            *steps += 1;
-                if trace() { eprintln!("C {:.4} round clipped {} released {} fact {}", qp.hi.iter().fold(0.0f64, |a,&b| a.max(b)), round.clipped, round.released, self.active_set.factorisations); }
+            let Some(round) = self.active_set.round(qp, point, slack, run.control)? else { break };
+            run.steps += 1;
             if round.clipped == 0 {
-                self.restore_sum(qp, point);
-                if let Some(status) = ended(judge(qp, point, tol), tol, *steps, settings, control) {
+                point.restore_sum(qp);
+                if let Some(status) = run.ended(qp, point) {
                     return Ok(Some(status));
                 }
             }
@@ -137,32 +137,86 @@ impl BoxSolver {
             }
             changes = now;
         }
-        if trace() { eprintln!("rounds failed"); }
-        self.restore_sum(qp, point);
+        point.restore_sum(qp);
         Ok(None)
     }
-
-    /// Makes Σβ = 0 to rounding.
-    fn restore_sum<T: Entry>(&self, qp: &BoxQp<T>, point: &mut Point) {
-        let (mut changed, mut deltas) = (Vec::new(), Vec::new());
-        repair_sum(qp, &mut point.beta, &mut changed, &mut deltas);
-        qp.gram.add_rows(&changed, &deltas, &mut point.f);
-    }
-
 }
 
-fn trace() -> bool { std::env::var("KP_TRACE").is_ok() }
+/// Proximal steps with rising σ: small ones are easy and lead to where large ones are too.
+fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
+    let width = (0..qp.n()).map(|i| qp.hi[i] - qp.lo[i]).fold(0.0, f64::max);
+    let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
+    let most = 300.0 * width;
+    let mut sigma = most.min(1e3 / diagonal);
+    let mut best = (judge(qp, point, run.tol), point.clone());
+    let mut patience = 3;
+    for _ in 0..MAX_PROXIMAL {
+        let newton = proximal::step(qp, point, sigma, run.control)?;
+        run.steps += newton;
+        point.restore_sum(qp);
+        if let Some(status) = run.ended(qp, point) {
+            return Ok(Some(status));
+        }
+        let judgement = judge(qp, point, run.tol);
+        if sigma >= most && judgement.relative() > 0.5 * best.0.relative() {
+            patience -= 1;
+            if patience == 0 {
+                break;
+            }
+        }
+        if judgement.dual >= best.0.dual {
+            best = (judgement, point.clone());
+        }
+        sigma = if newton < proximal::MAX_NEWTON { 10.0 * sigma } else { 0.5 * sigma };
+    }
+    *point = best.1;
+    Ok(None)
+}
 
-/// Whether a solve is over, and why.
-fn ended(judgement: Judgement, tol: f64, steps: usize, settings: &Settings, control: &Control) -> Option<Status> {
-    if judgement.relative() <= tol {
-        Some(Status::Converged)
-    } else if control.out_of_time() {
-        Some(Status::TimeLimit)
-    } else if steps >= settings.max_iter {
-        Some(Status::MaxIter)
-    } else {
-        None
+/// SMO up to `budget` steps, judged every now and then; `None` when that was not enough.
+fn smo_steps<T: Entry>(
+    qp: &BoxQp<T>,
+    point: &mut Point,
+    run: &mut Run,
+    budget: usize,
+    free: usize,
+) -> Result<Option<Status>> {
+    let mut taken = 0;
+    while taken < budget {
+        let judgement = judge(qp, point, run.tol);
+        let target = violation_target(qp, judgement, run.tol);
+        let most = (free / 4 + 64).min(run.max_iter - run.steps);
+        let report = smo::run(qp, point, most, target, run.control)?;
+        run.steps += report.steps;
+        taken += report.steps;
+        if let Some(status) = run.ended(qp, point) {
+            return Ok(Some(status));
+        }
+        if report.steps == 0 {
+            // No pair violates the conditions, and yet the gap is open: rounding.
+            return Ok(Some(Status::Stalled));
+        }
+    }
+    Ok(None)
+}
+
+impl Run<'_> {
+    /// Whether the solve is over, and why. Convergence counts only if f is known well enough.
+    fn ended<T: Entry>(&self, qp: &BoxQp<T>, point: &mut Point) -> Option<Status> {
+        let mut judgement = judge(qp, point, self.tol);
+        if judgement.relative() <= self.tol && qp.total_weight * point.noise > 0.05 * self.tol * judgement.scale() {
+            point.refresh(qp);
+            judgement = judge(qp, point, self.tol);
+        }
+        if judgement.relative() <= self.tol {
+            Some(Status::Converged)
+        } else if self.control.out_of_time() {
+            Some(Status::TimeLimit)
+        } else if self.steps >= self.max_iter {
+            Some(Status::MaxIter)
+        } else {
+            None
+        }
     }
 }
 
@@ -177,8 +231,9 @@ fn violation_target<T>(qp: &BoxQp<T>, judgement: Judgement, tol: f64) -> f64 {
 /// (k₁−g)₊(mid−β)₊ + (k₂−g)₊(hi−max(β,mid)) + (g−k₁)₊(min(β,mid)−lo) + (g−k₂)₊(β−mid)₊ with
 /// g = f + b and kinks k₁ ≥ k₂.
 fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
+    let _g = crate::prof::g(6);
     let dual = vectorise(#[inline(always)] || dual_objective(qp, &point.beta, &point.f));
-    let (top, bottom) = kkt_interval(qp, point);
+    let (top, bottom) = vectorise(#[inline(always)] || kkt_interval(qp, &point.beta, &point.f));
     let mut best = Judgement { dual, gap: f64::INFINITY };
     let try_b = |b: f64, best: &mut Judgement, point: &mut Point| {
         let gap = vectorise(#[inline(always)] || gap_at(qp, &point.beta, &point.f, b));
@@ -193,7 +248,7 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
         return best;
     }
     try_b(0.5 * (top + bottom), &mut best, point);
-    if top > bottom && best.relative() > tol {
+    if top > bottom && (tol..50.0 * tol).contains(&best.relative()) {
         // The gap is convex in b, of slope −Σβ*(b): find its sign change.
         let (mut low, mut high) = (bottom, top);
         for _ in 0..20 {
@@ -207,18 +262,23 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
 }
 
 /// max (up − f) and min (down − f): b lies between them at the optimum.
-fn kkt_interval<T: Entry>(qp: &BoxQp<T>, point: &Point) -> (f64, f64) {
-    let (mut top, mut bottom) = (f64::NEG_INFINITY, f64::INFINITY);
-    for (i, (&beta, &f)) in point.beta.iter().zip(&point.f).enumerate() {
-        top = top.max(qp.up(i, beta) - f);
-        bottom = bottom.min(qp.down(i, beta) - f);
+#[inline(always)]
+fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) {
+    let (mut top, mut bottom) = ([f64::NEG_INFINITY; 16], [f64::INFINITY; 16]);
+    for start in (0..beta.len()).step_by(16) {
+        for l in 0..16 {
+            let i = start + l;
+            let (up, down) = (qp.up(i, beta[i]) - f[i], qp.down(i, beta[i]) - f[i]);
+            top[l] = if up > top[l] { up } else { top[l] };
+            bottom[l] = if down < bottom[l] { down } else { bottom[l] };
+        }
     }
-    (top, bottom)
+    (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
 }
 
 #[inline(always)]
 fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
-    sum_lanes(beta.len(), |i| {
+    sum_lanes(beta.len(), #[inline(always)] |i| {
         let above = (beta[i] - qp.mid[i]).max(0.0);
         qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]
     })
@@ -226,7 +286,7 @@ fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
 
 #[inline(always)]
 fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
-    sum_lanes(beta.len(), |i| {
+    sum_lanes(beta.len(), #[inline(always)] |i| {
         let g = f[i] + b;
         let (low, high) = (qp.kink_low[i] - g, qp.kink_high[i] - g);
         let (below, above) = (beta[i].min(qp.mid[i]), beta[i].max(qp.mid[i]));
@@ -238,7 +298,7 @@ fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
 /// Σ β*(b): what the rows' losses want at that intercept.
 #[inline(always)]
 fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
-    sum_lanes(f.len(), |i| {
+    sum_lanes(f.len(), #[inline(always)] |i| {
         let g = f[i] + b;
         let low = if g < qp.kink_low[i] { qp.mid[i] } else { qp.lo[i] };
         if g < qp.kink_high[i] { qp.hi[i] } else { low }

@@ -31,6 +31,7 @@ pub(super) fn run<T: Entry>(
     target: f64,
     control: &Control,
 ) -> Result<Report> {
+    let _g = crate::prof::g(0);
     let length = point.f.len();
     let mut up: Vec<f64> = (0..length).map(|i| qp.up(i, point.beta[i])).collect();
     let mut down: Vec<f64> = (0..length).map(|i| qp.down(i, point.beta[i])).collect();
@@ -43,6 +44,7 @@ pub(super) fn run<T: Entry>(
             || run_batch(qp, &mut point.beta, &mut point.f, &mut up, &mut down, batch, target),
         );
         steps += report.steps;
+        point.noise += f64::EPSILON * (report.steps as f64).sqrt() * point.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
         if report.violation <= target || steps >= max_steps || report.steps < batch || control.out_of_time() {
             return Ok(Report { steps, violation: report.violation });
         }
@@ -60,7 +62,7 @@ fn run_batch<T: Entry>(
     max_steps: usize,
     target: f64,
 ) -> Report {
-    let mut first = largest(|block| differences(&up[block..block + LANES], &f[block..block + LANES]), f.len());
+    let mut first = largest(#[inline(always)] |block| differences(&up[block..block + LANES], &f[block..block + LANES]), f.len());
     let mut steps = 0;
     loop {
         let (i, v) = first;
@@ -84,6 +86,7 @@ fn run_batch<T: Entry>(
         steps += 1;
         let k_j = qp.gram.row(j);
         first = largest(
+            #[inline(always)]
             |block| {
                 let range = block..block + LANES;
                 let (k_i, k_j, f) = (&k_i[range.clone()], &k_j[range.clone()], &mut f[range.clone()]);
@@ -146,6 +149,7 @@ fn choose_second<T: Entry>(
 ) -> (usize, f64) {
     let mut lowest = [f64::INFINITY; 16];
     let (second, _) = largest(
+        #[inline(always)]
         |block| {
             let range = block..block + LANES;
             let (k_i, diagonal, down, f) = (&k_i[range.clone()], &diagonal[range.clone()], &down[range.clone()], &f[range]);
