@@ -19,6 +19,7 @@ DEVICES = ("cpu",)
 SOLVERS = ("auto", "active-set")
 SELECTIONS = ("best", "1se")
 DTYPES = ("float32", "float64")
+MOST_THREADS = 256  # thousands take longer to start than most fits
 
 Grid = npt.NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def n_threads(n_jobs: Any) -> int:
         raise ValueError("n_jobs must not be 0: pass None or -1 for all cores, or a number of threads")
     if n_jobs == -1:
         return 0
-    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return min(int(n_jobs), MOST_THREADS) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
 def _choice(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -1,5 +1,8 @@
 """Bad input gives an error of the right type that says what is wrong, where, and what to do."""
 
+import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -79,7 +82,7 @@ def test_dtype_may_be_a_type(small, name):
     assert KernelSVC(**FAST, dtype=name).fit(*small).gaps_.max() <= 1e-6
 
 
-@pytest.mark.parametrize("n_jobs", [None, -1, -2, 1, 3])
+@pytest.mark.parametrize("n_jobs", [None, -1, -2, 1, 3, 10_000])
 def test_n_jobs_as_in_joblib(small, n_jobs):
     assert KernelSVC(**FAST, n_jobs=n_jobs).fit(*small).gaps_.max() <= 1e-6
 
@@ -214,6 +217,31 @@ def test_too_large_for_memory():
     y = np.arange(len(X)) % 2
     with pytest.raises(MemoryError, match=r"(?s)(GB|GiB|TB|TiB).*(available|free).*(rows|memory)"):
         KernelSVC(gamma=1.0, Cs=1.0, cv=None).fit(X, y)
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [("1e20", "float32"), ("1e160", "float64")])
+def test_overflow_is_an_error(scale, dtype):
+    """Finite rows, infinite kernel. In a process of its own, since what it guards against is a fit that never ends."""
+    code = f"""
+import numpy as np
+from kernelpath import KernelSVC
+X = np.random.RandomState(0).standard_normal((60, 3))
+try:
+    KernelSVC(kernel="linear", Cs=1.0, cv=None, dtype="{dtype}").fit({scale} * X, X[:, 0] > 0)
+except ValueError as error:
+    print(error)
+"""
+    child = subprocess.run([sys.executable, "-c", code], timeout=30, capture_output=True, text=True, check=True)
+    assert re.search("inf.*scale", child.stdout)
+
+
+def test_sigest_needs_two_different_rows():
+    X, y = np.array([[0.0], [1.0]]), [0, 1]
+    assert KernelSVC(Cs=1.0, cv=None, random_state=0).fit(X, y).gamma_ == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="sigest.*equal.*gamma as a number"):
+        KernelSVC(Cs=1.0, cv=None, random_state=0).fit(np.ones((2, 1)), y)
+    with pytest.raises(ValueError, match="scale.*equal.*gamma as a number"):
+        KernelSVC(gamma="scale", Cs=1.0, cv=None).fit(np.ones((2, 1)), y)
 
 
 def test_convergence_warning_says_what_was_reached(small):
