@@ -18,7 +18,7 @@ BANDWIDTH_RULES = ("sigest", "scale")
 DEVICES = ("cpu",)
 SOLVERS = ("auto", "active-set")
 SELECTIONS = ("best", "1se")
-DTYPES = ("float32", "float64")
+DTYPES = ("auto", "float32", "float64")
 MOST_THREADS = 256  # thousands take longer to start than most fits
 
 Grid = npt.NDArray[np.float64]
@@ -147,10 +147,9 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
 
 def _dtype(value: Any) -> str:
     try:
-        name = np.dtype(value).name
+        return _choice("dtype", value if isinstance(value, str) else np.dtype(value).name, DTYPES)
     except TypeError:
-        name = repr(value)
-    return _choice("dtype", name, DTYPES)
+        raise TypeError(f"dtype must be one of {_listed(DTYPES)} or a numpy type, got {value!r}") from None
 
 
 def _number(name: str, value: Any, *, above: float | None = None) -> float:

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpath import KernelSVC, _core
+from kernelpath.datasets import make_mixture
 
 FAST = {"Cs": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0}
 
@@ -84,6 +85,37 @@ def test_every_kernel_fits_and_predicts(small, kernel):
     clf = KernelSVC(kernel=kernel, coef0=1.0, **FAST).fit(X, y)
     assert clf.score(X, y) > 0.75
     assert (clf.gamma_ is None) == (kernel == "linear")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "columns", "expected"),
+    [
+        ("rbf", 10, "float32"),
+        ("laplacian", 10, "float32"),
+        ("rbf", 1, "float64"),
+        ("linear", 10, "float64"),
+        ("poly", 10, "float64"),
+        ("sigmoid", 10, "float64"),
+    ],
+)
+def test_auto_precision(kernel, columns, expected):
+    """float32, unless the matrix is so close to singular that its rounding would matter."""
+    X, y = make_mixture(300, 10, random_state=0)
+    options = {"kernel": kernel, "gamma": 0.01 if kernel == "sigmoid" else "sigest", "Cs": 0.1, "cv": None}
+    auto, named = (
+        KernelSVC(**options, dtype=dtype, random_state=0).fit(X[:, :columns], y) for dtype in ("auto", expected)
+    )
+    assert auto.gram_bytes_ == named.gram_bytes_
+    np.testing.assert_array_equal(auto.dual_coef_, named.dual_coef_)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_precomputed_keeps_its_precision(small, dtype):
+    X, y = small
+    K = (X @ X.T).astype(dtype)
+    auto, named = (KernelSVC(kernel="precomputed", Cs=0.1, cv=None, dtype=name).fit(K, y) for name in ("auto", dtype))
+    assert auto.gram_bytes_ == named.gram_bytes_
+    np.testing.assert_array_equal(auto.dual_coef_, named.dual_coef_)
 
 
 def test_tie_goes_to_the_first_class():
