@@ -1,4 +1,4 @@
-# Needs only Rust and Python 3.11 or later; everything else goes into .venv.
+# Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-rust test-python lint format bench peers clean tools
 
@@ -58,7 +58,7 @@ tools:
 	@command -v cargo >/dev/null || { echo "cargo is missing. Install: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"; exit 1; }
 	@command -v cc >/dev/null || { echo "A C linker (cc) is missing. Install: sudo apt-get install -y build-essential   (macOS: xcode-select --install)"; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing. Install: sudo apt-get install -y python3 python3-venv   (macOS: brew install python)"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11. Install a newer one and name it: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10. Install a newer one and name it: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. Install: sudo apt-get install -y python3-venv"; exit 1; }
 
 # liquidSVM is built by an old setuptools and asks for a name that new Pythons lack.

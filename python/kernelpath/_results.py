@@ -28,7 +28,7 @@ def cv_results(
     """Columns as in ``GridSearchCV.cv_results_``, and the relative duality gaps beside the scores."""
     mean, std = mean_and_std(scores)
     results: dict[str, Any] = {
-        "param_C": np.ma.masked_array(Cs, mask=False),
+        "param_C": np.ma.asarray(Cs),
         "params": [{"C": float(C)} for C in Cs],
     }
     if split_columns:
