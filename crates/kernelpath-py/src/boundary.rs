@@ -8,9 +8,7 @@ use faer::MatRef;
 use kernelpath::observe::Phase;
 use kernelpath::{Control, Error, Rows};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// How often a running fit is asked for its progress and Python for signals.
@@ -59,7 +57,15 @@ impl<'py> Matrix<'py> {
         unsafe fn view<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
             let (shape, strides) = (array.shape(), array.strides());
             let size = size_of::<T>() as isize;
-            unsafe { MatRef::from_raw_parts(array.as_array().as_ptr(), shape[0], shape[1], strides[0] / size, strides[1] / size) }
+            unsafe {
+                MatRef::from_raw_parts(
+                    array.as_array().as_ptr(),
+                    shape[0],
+                    shape[1],
+                    strides[0] / size,
+                    strides[1] / size,
+                )
+            }
         }
         // SAFETY: the borrow in `self` lives as long as the view.
         unsafe {
@@ -123,7 +129,9 @@ pub fn run<R: Send>(
         match (stopped_by, outcome) {
             (Some(error), _) => Err(error),
             (None, Ok(result)) => unwrap(result),
-            (None, Err(_)) => Err(PyRuntimeError::new_err("internal error: the computation panicked; please report it")),
+            (None, Err(_)) => {
+                Err(PyRuntimeError::new_err("internal error: the computation panicked; please report it"))
+            }
         }
     })
 }

@@ -1,5 +1,8 @@
 //! The extension module `kernelpath._core`: functions over arrays, no policy.
 
+// PyO3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
+
 mod boundary;
 
 use std::time::Duration;
@@ -105,7 +108,11 @@ fn decision<'py>(
     let (x, vectors, coef) = (x.rows(), vectors.rows(), coef.as_array().to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     if kernel.shape != Shape::Precomputed && vectors.nrows() != coef.len() {
-        return Err(PyValueError::new_err(format!("{} coefficients for {} support vectors", coef.len(), vectors.nrows())));
+        return Err(PyValueError::new_err(format!(
+            "{} coefficients for {} support vectors",
+            coef.len(),
+            vectors.nrows()
+        )));
     }
     let pool = pool(n_threads)?;
     let control = Control::default();
@@ -204,12 +211,9 @@ fn fit_path<'py>(
     let (y, cs) = (y.as_array().to_vec(), cs.as_array().to_vec());
     let budget = match time_budget {
         None => None,
-        Some(seconds) => Some(
-            Duration::try_from_secs_f64(seconds)
-                .ok()
-                .filter(|d| !d.is_zero())
-                .ok_or_else(|| PyValueError::new_err(format!("time_budget must be a number of seconds > 0, got {seconds}")))?,
-        ),
+        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+            PyValueError::new_err(format!("time_budget must be a number of seconds > 0, got {seconds}"))
+        })?),
     };
     let control = Control::new(budget);
     let request = Request {

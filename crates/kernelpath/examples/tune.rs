@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example tune -- [rows] [columns] [folds] [smallest C] [largest C]`
 
-use kernelpath::{Kernel, Bandwidth, Svc, logspace};
+use kernelpath::{Bandwidth, Kernel, Svc, logspace};
 
 fn main() -> Result<(), kernelpath::Error> {
     let argument = |k: usize, default: f64| std::env::args().nth(k).and_then(|a| a.parse().ok()).unwrap_or(default);
@@ -12,7 +12,14 @@ fn main() -> Result<(), kernelpath::Error> {
     let svc = Svc::builder()
         .kernel(Kernel::rbf(Bandwidth::Sigest))
         .cs(logspace(c_min, c_max, 50))
-        .folds(if folds > 1 { kernelpath::Folds::stratified(&y, folds, 0)? } else { kernelpath::Folds::Splits(vec![kernelpath::Fold { train: (0..n).filter(|i| i % 10 != 0).collect(), test: (0..n).step_by(10).collect() }]) })
+        .folds(if folds > 1 {
+            kernelpath::Folds::stratified(&y, folds, 0)?
+        } else {
+            kernelpath::Folds::Splits(vec![kernelpath::Fold {
+                train: (0..n).filter(|i| i % 10 != 0).collect(),
+                test: (0..n).step_by(10).collect(),
+            }])
+        })
         .fit((x.as_slice(), p), &y)?;
 
     let path = svc.path();
@@ -23,10 +30,12 @@ fn main() -> Result<(), kernelpath::Error> {
         let steps: usize = path.records.iter().map(|r| r[k].steps).sum();
         println!("{c:>12.5} {mean:>9.4} {worst:>10.1e} {steps:>8}{}", if *c == svc.c() { "  <- chosen" } else { "" });
     }
-    kernelpath::prof::print();
     println!(
         "{} models, worst gap {:.1e}, kernel {:.3} s, paths {:.3} s",
-        path.records.len() * path.cs.len(), path.worst_gap(), path.kernel_seconds, path.path_seconds
+        path.records.len() * path.cs.len(),
+        path.worst_gap(),
+        path.kernel_seconds,
+        path.path_seconds
     );
     Ok(())
 }
@@ -38,9 +47,8 @@ fn mixture(n: usize, p: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let (u, v) = (1.0 - rng.f64(), rng.f64());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     };
-    let centres: Vec<Vec<f64>> = (0..20)
-        .map(|k| (0..p).map(|j| normal() + if (j < p / 2) == (k < 10) { 2.0 } else { 0.0 }).collect())
-        .collect();
+    let centres: Vec<Vec<f64>> =
+        (0..20).map(|k| (0..p).map(|j| normal() + if (j < p / 2) == (k < 10) { 2.0 } else { 0.0 }).collect()).collect();
     let mut x = Vec::with_capacity(n * p);
     let mut y = Vec::with_capacity(n);
     for i in 0..n {

@@ -56,8 +56,12 @@ pub fn certify(
 
     let theta = feasible(loss, y, weight, beta);
     let quadratic = if theta == beta { dot(beta, k_beta) } else { dot(&theta, &k_times(&theta)) };
-    let linear: f64 =
-        y.iter().zip(weight).zip(&theta).map(|((&y, &w), &t)| weighted(w, || loss.dual_value(y, (t / w).clamp(loss.kinks(y).lo, loss.kinks(y).hi)))).sum();
+    let linear: f64 = y
+        .iter()
+        .zip(weight)
+        .zip(&theta)
+        .map(|((&y, &w), &t)| weighted(w, || loss.dual_value(y, (t / w).clamp(loss.kinks(y).lo, loss.kinks(y).hi))))
+        .sum();
     Certificate { primal, dual: linear - 0.5 * quadratic }
 }
 

@@ -11,12 +11,13 @@ use rayon::prelude::*;
 use crate::certificate::{Certificate, certify};
 use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
-use crate::gram::{Entry, Gram, check_plan, padded};
+use crate::gram::{Entry, Gram, check_plan, padded, single_is_enough};
 use crate::kernel::{KernelFn, Shape};
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
 use crate::path::{LeaveOut, Path, Shared, Step, check_cs};
 use crate::problem::{Outcome, Point, Settings, Status};
+use crate::solver::Working;
 
 /// One split of the rows. A training row named twice counts twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +69,9 @@ impl Folds {
 /// Precision of the kernel matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// Single where rounding stays far below the tolerance: kernels of x − z, whose values are at
-    /// most 1. Double for kernels of ⟨x, z⟩, whose matrix has a low rank that rounding would destroy.
-    /// A precomputed matrix keeps its own precision.
+    /// Single where rounding stays far below the tolerance; double where the kernel matrix is nearly
+    /// singular, as for kernels of ⟨x, z⟩ and smooth kernels in few dimensions, because rounding
+    /// would make it indefinite. A precomputed matrix keeps its own precision.
     #[default]
     Auto,
     /// f32: half the memory and twice the speed.
@@ -93,12 +94,12 @@ impl Precision {
         }
     }
 
-    fn is_single(self, shape: Shape, x: &Rows) -> bool {
-        match (self, shape) {
-            (Self::Single, _) => true,
-            (Self::Double, _) => false,
-            (Self::Auto, Shape::Precomputed) => matches!(x, Rows::F32(_)),
-            (Self::Auto, shape) => shape.is_shift_invariant(),
+    fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize]) -> bool {
+        match self {
+            Self::Single => true,
+            Self::Double => false,
+            Self::Auto if kernel.shape == Shape::Precomputed => matches!(x, Rows::F32(_)),
+            Self::Auto => kernel.shape.is_shift_invariant() && single_is_enough(x, rows, kernel),
         }
     }
 }
@@ -140,8 +141,7 @@ pub struct Record {
 }
 
 impl Record {
-    const NOT_RUN: Self =
-        Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: f64::NAN };
+    const NOT_RUN: Self = Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: f64::NAN };
 }
 
 /// Every model of a fit: folds × C's and the refit.
@@ -178,7 +178,8 @@ impl PathFit {
     /// Mean over the test rows of `score(y, f)`, for every fold and C; NaN where not run.
     pub fn scores(&self, y: &[f64], score: impl Fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
         let mean = |test: &[usize], f: &[f64]| {
-            test.iter().zip(f).map(|(&i, &f)| if f.is_nan() { f } else { score(y[i], f) }).sum::<f64>() / test.len() as f64
+            test.iter().zip(f).map(|(&i, &f)| if f.is_nan() { f } else { score(y[i], f) }).sum::<f64>()
+                / test.len() as f64
         };
         self.oof.iter().zip(&self.test).map(|(oof, test)| oof.iter().map(|f| mean(test, f)).collect()).collect()
     }
@@ -226,8 +227,16 @@ pub fn fit_path(request: &Request, control: &Control) -> Result<PathFit> {
         .num_threads(request.threads)
         .build()
         .map_err(|e| Error::Threads { threads: request.threads, reason: e.to_string() })?;
-    let single = request.precision.is_single(request.kernel.shape, &request.x);
-    pool.install(|| if single { fit_with::<f32>(request, control) } else { fit_with::<f64>(request, control) })
+    pool.install(|| {
+        let precomputed = request.kernel.shape == Shape::Precomputed;
+        let n = request.x.nrows();
+        let units = if precomputed { Units::separate(n) } else { Units::merge(&request.x, request.y) };
+        if request.precision.is_single(&request.kernel, &request.x, &units.representative) {
+            fit_with::<f32>(request, &units, control)
+        } else {
+            fit_with::<f64>(request, &units, control)
+        }
+    })
 }
 
 fn check(request: &Request) -> Result<()> {
@@ -269,7 +278,11 @@ fn check(request: &Request) -> Result<()> {
             for (k, fold) in folds.iter().enumerate() {
                 let problem = |problem: String| Err(Error::Fold { fold: k, problem });
                 if fold.train.is_empty() || fold.test.is_empty() {
-                    return problem(format!("{} training and {} test rows; both must be there", fold.train.len(), fold.test.len()));
+                    return problem(format!(
+                        "{} training and {} test rows; both must be there",
+                        fold.train.len(),
+                        fold.test.len()
+                    ));
                 }
                 if let Some(i) = fold.train.iter().chain(&fold.test).find(|i| **i >= n) {
                     return problem(format!("row {i} is out of range for {n} rows"));
@@ -291,11 +304,9 @@ fn check_classes(y: &[f64], rows: impl Iterator<Item = usize> + Clone, fold: Opt
     Ok(())
 }
 
-fn fit_with<T: Entry>(request: &Request, control: &Control) -> Result<PathFit> {
+fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> Result<PathFit> {
     let started = Instant::now();
     let n = request.x.nrows();
-    let precomputed = request.kernel.shape == Shape::Precomputed;
-    let units = if precomputed { Units::separate(n) } else { Units::merge(&request.x, request.y) };
     check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads())?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
@@ -314,11 +325,11 @@ fn fit_with<T: Entry>(request: &Request, control: &Control) -> Result<PathFit> {
     let mut order: Vec<usize> = (0..request.cs.len()).collect();
     order.sort_by(|&a, &b| request.cs[a].total_cmp(&request.cs[b]));
 
-    let all = weights(&units, 0..n);
+    let all = weights(units, 0..n);
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
     // The refit first: it is the longest.
     let mut chains: Vec<Vec<f64>> = vec![all.clone()];
-    chains.extend(splits.iter().map(|fold| weights(&units, fold.train.iter().copied())));
+    chains.extend(splits.iter().map(|fold| weights(units, fold.train.iter().copied())));
     let models = request.cs.len() * (1 + request.folds.len(n));
     control.begin(Phase::Path, models);
     let mut walked = walk(&shared, chains, request.cs, &order, control)?;
@@ -326,24 +337,19 @@ fn fit_with<T: Entry>(request: &Request, control: &Control) -> Result<PathFit> {
     let refit = walked.remove(0);
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
     let mut oof = Vec::with_capacity(request.folds.len(n));
-    let test: Vec<Vec<usize>> = match &request.folds {
-        Folds::LeaveOneOut => {
-            let (left_out_records, left_out_f) = leave_one_out(&shared, &units, &all, request.cs, &refit, control)?;
-            records = left_out_records;
-            oof = left_out_f;
-            (0..n).map(|i| vec![i]).collect()
+    let test: Vec<Vec<usize>> = if request.folds == Folds::LeaveOneOut {
+        (records, oof) = leave_one_out(&shared, units, &all, request.cs, &refit, control)?;
+        (0..n).map(|i| vec![i]).collect()
+    } else {
+        for (walked, fold) in walked.into_iter().zip(splits) {
+            let at_tests = |(record, f): (&Record, &Vec<f64>)| {
+                let value = |&i: &usize| f.get(units.of_row[i]).map_or(f64::NAN, |f| f + record.b);
+                fold.test.iter().map(value).collect()
+            };
+            oof.push(walked.records.iter().zip(&walked.f).map(at_tests).collect());
+            records.push(walked.records);
         }
-        _ => {
-            for (walked, fold) in walked.into_iter().zip(splits) {
-                let at_tests = |(record, f): (&Record, &Vec<f64>)| {
-                    let value = |&i: &usize| f.get(units.of_row[i]).map_or(f64::NAN, |f| f + record.b);
-                    fold.test.iter().map(value).collect()
-                };
-                oof.push(walked.records.iter().zip(&walked.f).map(at_tests).collect());
-                records.push(walked.records);
-            }
-            splits.iter().map(|fold| fold.test.clone()).collect()
-        }
+        splits.iter().map(|fold| fold.test.clone()).collect()
     };
     records.push(refit.records);
     // A unit's β goes to its rows in equal parts.
@@ -384,19 +390,31 @@ struct Walked {
 }
 
 /// A path in work and what it has produced.
-struct Chain {
+struct Chain<T> {
     index: usize,
-    path: Path,
+    path: Path<T>,
     steps: Vec<Step>,
 }
 
 /// Chains not in any worker's hands.
-struct Queue {
-    waiting: Vec<Chain>,
+struct Queue<T> {
+    waiting: Vec<Chain<T>>,
     fresh: std::vec::IntoIter<(usize, Vec<f64>)>,
     open: usize,
     failed: Option<Error>,
     finished: Vec<(usize, Walked)>,
+}
+
+/// Calls when dropped by a panic: a worker that panics takes its path with it, and the others must not
+/// wait for that.
+struct Alarm<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Alarm<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
 }
 
 /// Walks all paths on the threads of the pool, C by C.
@@ -405,7 +423,7 @@ struct Queue {
 /// behind: so the last paths end together, and the work area stays small. With a time budget all
 /// paths are open, so that every fold gets as far as the others. Each path is computed by one worker
 /// at a time in the order of its C's: the answer does not depend on who does it.
-fn walk<T: Entry>(
+fn walk<T: Working>(
     shared: &Shared<T>,
     weights: Vec<Vec<f64>>,
     cs: &[f64],
@@ -438,7 +456,8 @@ fn walk<T: Entry>(
                 queue.open += 1;
                 return Some(Chain { index, path: Path::new(weight), steps: Vec::new() });
             }
-            let behind = (0..queue.waiting.len()).min_by_key(|&k| (queue.waiting[k].steps.len(), queue.waiting[k].index));
+            let behind =
+                (0..queue.waiting.len()).min_by_key(|&k| (queue.waiting[k].steps.len(), queue.waiting[k].index));
             if let Some(k) = behind {
                 return Some(queue.waiting.swap_remove(k));
             }
@@ -446,25 +465,31 @@ fn walk<T: Entry>(
         }
     };
     let work = || {
+        let _alarm = Alarm(|| {
+            lock().failed = Some(Error::Interrupted);
+            changed.notify_all();
+        });
         while let Some(mut chain) = take() {
             let out_of_time = !chain.steps.is_empty() && control.out_of_time();
-            let result = if chain.steps.len() == order.len() || out_of_time {
-                certify_chain(shared, chain.path.weight, &chain.steps, cs, order, control).map(|w| Ok((chain.index, w)))
-            } else {
-                chain.path.advance(shared, cs[order[chain.steps.len()]], control).map(|step| {
-                    chain.steps.push(step);
-                    control.advance(1);
-                    Err(chain)
-                })
-            };
-            let mut queue = lock();
-            match result {
-                Ok(Ok(walked)) => {
-                    queue.finished.push(walked);
-                    queue.open -= 1;
+            if chain.steps.len() == order.len() || out_of_time {
+                let walked = certify_chain(shared, &chain.path.weight, &chain.steps, cs, order, control);
+                let mut queue = lock();
+                queue.open -= 1;
+                match walked {
+                    Ok(walked) => queue.finished.push((chain.index, walked)),
+                    Err(error) => queue.failed = Some(error),
                 }
-                Ok(Err(chain)) => queue.waiting.push(chain),
-                Err(error) => queue.failed = Some(error),
+            } else {
+                let step = chain.path.advance(shared, cs[order[chain.steps.len()]], control);
+                control.advance(1);
+                let mut queue = lock();
+                match step {
+                    Ok(step) => {
+                        chain.steps.push(step);
+                        queue.waiting.push(chain);
+                    }
+                    Err(error) => queue.failed = Some(error),
+                }
             }
             changed.notify_all();
         }
@@ -482,13 +507,12 @@ fn walk<T: Entry>(
 /// Recomputes Kβ of all models of a path in one product and judges them.
 fn certify_chain<T: Entry>(
     shared: &Shared<T>,
-    weight: Vec<f64>,
+    weight: &[f64],
     steps: &[Step],
     cs: &[f64],
     order: &[usize],
     control: &Control,
 ) -> Result<Walked> {
-    let _g = crate::prof::g(8);
     let mut walked = Walked {
         records: vec![Record::NOT_RUN; cs.len()],
         beta: vec![Vec::new(); cs.len()],
@@ -530,7 +554,7 @@ fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Recor
 
 /// Exact leave-one-out at every C, from the refit's path: `[row][c]`.
 #[allow(clippy::type_complexity)]
-fn leave_one_out<T: Entry>(
+fn leave_one_out<T: Working>(
     shared: &Shared<T>,
     units: &Units,
     weight: &[f64],
@@ -547,27 +571,27 @@ fn leave_one_out<T: Entry>(
             if refit.beta[k].is_empty() {
                 return Ok(results);
             }
-            let mut full = Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0 };
+            let mut full =
+                Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0 };
             full.beta.resize(padded(m), 0.0);
             full.f.resize(padded(m), 0.0);
             let mut weight_c: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();
-            let unchanged = Outcome { status: refit.records[k].status, steps: 0 };
             let mut leave_out = LeaveOut::new(shared, weight, cs[k], full.clone());
             for (u, result) in results.iter_mut().enumerate() {
                 control.check()?;
                 if control.out_of_time() {
                     break;
                 }
-                let solved = leave_out.solve(u, weight[u] - 1.0, control)?;
-                let (point, outcome) = solved.as_ref().map_or((&full, unchanged), |(point, outcome)| (point, *outcome));
+                let (solved, b, outcome) = leave_out.solve(u, weight[u] - 1.0, control)?;
+                let point = solved.as_ref().unwrap_or(&full);
                 weight_c[u] = (weight[u] - 1.0) * cs[k];
                 let certificate =
-                    certify(shared.loss, &shared.y, &weight_c, &point.beta[..m], point.b, &point.f[..m], |theta| {
+                    certify(shared.loss, &shared.y, &weight_c, &point.beta[..m], b, &point.f[..m], |theta| {
                         shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; m], |mut p| p.remove(0))
                     });
                 weight_c[u] = weight[u] * cs[k];
-                let record = record(outcome, certificate, point.b, shared.settings.tol);
-                *result = (record, point.f[u] + point.b);
+                let record = record(outcome, certificate, b, shared.settings.tol);
+                *result = (record, point.f[u] + b);
                 control.advance(1);
             }
             Ok(results)

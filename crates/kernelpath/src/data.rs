@@ -124,9 +124,7 @@ impl<'a> Rows<'a> {
     /// Column means: shifting by them leaves distances alone and saves their digits.
     pub(crate) fn column_means(&self) -> Vec<f64> {
         let n = self.nrows() as f64;
-        (0..self.ncols())
-            .map(|j| (0..self.nrows()).map(|i| self.get(i, j) / n).sum())
-            .collect()
+        (0..self.ncols()).map(|j| (0..self.nrows()).map(|i| self.get(i, j) / n).sum()).collect()
     }
 }
 

@@ -147,13 +147,28 @@ pub enum Error {
         /// Columns of the training data.
         expected: usize,
     },
-    /// The time budget ended before there was any model.
+    /// A kernel value that the precision cannot hold.
     #[error(
-        "time_budget={budget} s ended before the kernel matrix of {rows} rows was complete; raise it or use fewer rows"
+        "the kernel of rows {row} and {column} is {value} in {precision}: scale the features or the kernel's constants{}",
+        if *.precision == "float32" { ", or use dtype=\"float64\"" } else { "" }
     )]
+    Overflow {
+        /// One row.
+        row: usize,
+        /// The other.
+        column: usize,
+        /// The value found.
+        value: f64,
+        /// The precision.
+        precision: &'static str,
+    },
+    /// The time budget ended before there was any model.
+    #[error("time_budget={budget} s ended before {what}; raise it or use fewer rows (there are {rows})")]
     TimeBudget {
         /// Seconds allowed.
         budget: f64,
+        /// What was not complete by then.
+        what: &'static str,
         /// Distinct rows.
         rows: usize,
     },

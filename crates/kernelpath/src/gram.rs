@@ -97,10 +97,13 @@ impl<T: Entry> Gram<T> {
             control.check()?;
             if control.out_of_time() {
                 let budget = control.budget_seconds().unwrap_or(0.0);
-                return Err(Error::TimeBudget { budget, rows: rows.len() });
+                return Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows: rows.len() });
             }
             let (a, b) = (chunk(rows, ti), chunk(rows, tj));
             tile.evaluate(x, a, x, b, &shift, kernel);
+            if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
+                return Err(overflow::<T>(a[at / b.len()], b[at % b.len()], tile.values[at]));
+            }
             for i in 0..a.len() {
                 for j in 0..b.len() {
                     let same = ti == tj && i == j;
@@ -136,6 +139,9 @@ impl<T: Entry> Gram<T> {
                     return Err(Error::NotSymmetric { row, column, value, mirrored });
                 }
                 let mean = T::narrow(0.5 * (value + mirrored));
+                if !mean.wide().is_finite() {
+                    return Err(overflow::<T>(row, column, value));
+                }
                 gram.values[i * gram.stride + j] = mean;
                 gram.values[j * gram.stride + i] = mean;
             }
@@ -146,8 +152,12 @@ impl<T: Entry> Gram<T> {
 
     fn zeros(n: usize) -> Result<Self> {
         let stride = row_stride(n);
-        let failed =
-            || Error::Memory { rows: n, need: Self::bytes(n), available: available_memory().unwrap_or(0), could_halve: size_of::<T>() == 8 };
+        let failed = || Error::Memory {
+            rows: n,
+            need: Self::bytes(n),
+            available: available_memory().unwrap_or(0),
+            could_halve: size_of::<T>() == 8,
+        };
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         Ok(Self { n, stride, values })
@@ -179,25 +189,27 @@ impl<T: Entry> Gram<T> {
 
     /// f ← f + Σ δᵢ K_i over the given rows, four rows a pass.
     pub(crate) fn add_rows(&self, rows: &[usize], deltas: &[f64], f: &mut [f64]) {
-        let _g = crate::prof::g(5);
-        vectorise(#[inline(always)] || {
-            let length = f.len();
-            let mut quads = rows.chunks_exact(4).zip(deltas.chunks_exact(4));
-            for (r, d) in &mut quads {
-                let [k0, k1, k2, k3] = [0, 1, 2, 3].map(|q| &self.row(r[q])[..length]);
-                let [d0, d1, d2, d3] = [d[0], d[1], d[2], d[3]];
-                for (i, f) in f.iter_mut().enumerate() {
-                    *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
+        vectorise(
+            #[inline(always)]
+            || {
+                let length = f.len();
+                let mut quads = rows.chunks_exact(4).zip(deltas.chunks_exact(4));
+                for (r, d) in &mut quads {
+                    let [k0, k1, k2, k3] = [0, 1, 2, 3].map(|q| &self.row(r[q])[..length]);
+                    let [d0, d1, d2, d3] = [d[0], d[1], d[2], d[3]];
+                    for (i, f) in f.iter_mut().enumerate() {
+                        *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
+                    }
                 }
-            }
-            let done = rows.len() / 4 * 4;
-            for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
-                let k = &self.row(r)[..length];
-                for (f, k) in f.iter_mut().zip(k) {
-                    *f += d * k.wide();
+                let done = rows.len() / 4 * 4;
+                for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
+                    let k = &self.row(r)[..length];
+                    for (f, k) in f.iter_mut().zip(k) {
+                        *f += d * k.wide();
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     /// K·B for columns `b` (each of n values): the products the certificate needs, in f64, tile by tile.
@@ -240,11 +252,46 @@ impl<T: Entry> Gram<T> {
     }
 }
 
+fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
+    Error::Overflow { row, column, value, precision: if size_of::<T>() == 4 { "float32" } else { "float64" } }
+}
+
+/// Whether single precision keeps the kernel matrix of these rows as good as definite: a Cholesky
+/// factorisation of it, on a sample, meets no pivot near rounding.
+pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn) -> bool {
+    const SAMPLE: usize = 512;
+    const SMALLEST_PIVOT: f64 = 1e-3;
+    let step = rows.len().div_ceil(SAMPLE).max(1);
+    let sample: Vec<usize> = rows.iter().copied().step_by(step).collect();
+    let mut tile = Tile::default();
+    tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x), kernel);
+    let m = sample.len();
+    // Rows that are equal (of different classes) give a zero pivot and no trouble: only one can be free.
+    let mut k = faer::Mat::from_fn(m, m, |i, j| tile.values[i * m + j]);
+    let mut pivots = Vec::with_capacity(m);
+    for j in 0..m {
+        let pivot = k[(j, j)];
+        if pivot <= 1e-12 {
+            continue;
+        }
+        pivots.push(pivot);
+        for a in j + 1..m {
+            let factor = k[(a, j)] / pivot;
+            for b in a..m {
+                let change = factor * k[(b, j)];
+                k[(b, a)] -= change;
+            }
+        }
+    }
+    pivots.iter().all(|p| *p > SMALLEST_PIVOT)
+}
+
 /// Zeros whose pages the system hands out when they are first written, by whichever thread writes;
 /// `None` when there is no memory.
 fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
     let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout is that of `length` entries and not empty; all-zero bits are 0.0.
+    #[allow(clippy::same_length_and_capacity)]
     unsafe {
         let start = std::alloc::alloc_zeroed(layout).cast::<T>();
         (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))
@@ -291,7 +338,10 @@ impl Tile {
         self.values.resize(m * n, 0.0);
         let Self { left, right, left2, right2, values } = self;
         if kernel.shape == Shape::Laplacian {
-            vectorise(#[inline(always)] || l1_distances(left, right, values, m, n));
+            vectorise(
+                #[inline(always)]
+                || l1_distances(left, right, values, m, n),
+            );
         } else {
             matmul(
                 MatMut::from_row_major_slice_mut(values, m, n),
@@ -302,11 +352,14 @@ impl Tile {
                 Par::Seq,
             );
         }
-        vectorise(#[inline(always)] || {
-            for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
-                kernel.map(row, x2, right2);
-            }
-        });
+        vectorise(
+            #[inline(always)]
+            || {
+                for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
+                    kernel.map(row, x2, right2);
+                }
+            },
+        );
     }
 }
 
@@ -346,9 +399,14 @@ pub fn available_memory() -> Option<u64> {
         Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
     });
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    // What the container uses includes files kept in memory, which give way.
+    let cached = std::fs::read_to_string("/sys/fs/cgroup/memory.stat").ok().and_then(|text| {
+        let line = text.lines().find(|l| l.starts_with("inactive_file "))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
     let container = number("/sys/fs/cgroup/memory.max")
         .zip(number("/sys/fs/cgroup/memory.current"))
-        .map(|(limit, used)| limit.saturating_sub(used));
+        .map(|(limit, used)| limit.saturating_sub(used.saturating_sub(cached.unwrap_or(0))));
     match (machine, container) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -128,19 +128,24 @@ fn scale(x: &Rows) -> Result<f64> {
 fn sigest(x: &Rows, shape: Shape, seed: u64) -> Result<f64> {
     let n = x.nrows();
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut distances: Vec<f64> = (0..n.div_ceil(2).max(1))
-        .map(|_| {
-            let (a, b) = (rng.usize(..n), rng.usize(..n));
-            let differences = (0..x.ncols()).map(|j| x.get(a, j) - x.get(b, j));
-            match shape {
-                Shape::Laplacian => differences.map(f64::abs).sum(),
-                _ => differences.map(|d| d * d).sum(),
-            }
-        })
-        .filter(|d: &f64| *d > 0.0 && d.is_finite())
-        .collect();
+    let pair = |rng: &mut fastrand::Rng| {
+        let a = rng.usize(..n);
+        let b = (a + rng.usize(1..n.max(2))) % n;
+        let differences = (0..x.ncols()).map(|j| x.get(a, j) - x.get(b, j));
+        match shape {
+            Shape::Laplacian => differences.map(f64::abs).sum(),
+            _ => differences.map(|d| d * d).sum::<f64>(),
+        }
+    };
+    let usable = |d: &f64| *d > 0.0 && d.is_finite();
+    let mut distances: Vec<f64> = (0..n.div_ceil(2)).map(|_| pair(&mut rng)).filter(usable).collect();
     if distances.is_empty() {
-        return Err(Error::Bandwidth { rule: "sigest", found: "all sampled pairs of rows are equal" });
+        // Almost all rows are equal: look longer before giving up.
+        distances = (0..100_000).map(|_| pair(&mut rng)).filter(usable).take(100).collect();
+    }
+    if distances.is_empty() {
+        let found = "the sampled pairs of rows are equal, or their distances overflow or vanish";
+        return Err(Error::Bandwidth { rule: "sigest", found });
     }
     distances.sort_unstable_by(f64::total_cmp);
     let (q10, q90) = (quantile(&distances, 0.1), quantile(&distances, 0.9));
@@ -244,8 +249,18 @@ pub(crate) fn exp_nonpositive(x: f64) -> f64 {
     let r = (x - k * LN2_HIGH) - k * LN2_LOW;
     let mut poly = 1.0 / 479_001_600.0;
     for c in [
-        1.0 / 39_916_800.0, 1.0 / 3_628_800.0, 1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0,
-        1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0,
     ] {
         poly = poly * r + c;
     }

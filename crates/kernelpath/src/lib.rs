@@ -18,7 +18,7 @@
 //! let mut y = Vec::new();
 //! for i in 0..200 {
 //!     let (angle, outer) = (0.37 * i as f64, i % 2 == 0);
-//!     let radius = if outer { 2.0 } else { 1.0 };
+//!     let radius = if outer { 2.0 } else { 1.0 } + 0.3 * (7.0 * i as f64).sin();
 //!     x.extend([radius * angle.cos(), radius * angle.sin()]);
 //!     y.push(if outer { 1.0 } else { -1.0 });
 //! }
@@ -46,7 +46,6 @@ pub mod loss;
 pub mod model;
 pub mod observe;
 mod path;
-pub mod prof;
 mod problem;
 mod simd;
 mod solver;
@@ -62,3 +61,7 @@ pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};
 pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder, accuracy};
+
+#[doc = include_str!("../../../README.md")]
+#[cfg(doctest)]
+struct Readme;

@@ -125,7 +125,13 @@ mod tests {
                         assert!(loss.value(y, f) - loss.dual_value(y, a) + a * f >= -1e-12);
                     }
                     // Equality at the (negative) slope.
-                    let a = if f < k.kink_high { k.hi } else if f < k.kink_low { k.mid } else { k.lo };
+                    let a = if f < k.kink_high {
+                        k.hi
+                    } else if f < k.kink_low {
+                        k.mid
+                    } else {
+                        k.lo
+                    };
                     let equal = loss.value(y, f) - loss.dual_value(y, a) + a * f;
                     assert!(equal.abs() < 1e-9 * (1.0 + f.abs()), "{loss:?} y={y} f={f}: {equal}");
                     let kink = (f - k.kink_low).abs().min((f - k.kink_high).abs());

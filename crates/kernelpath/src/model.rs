@@ -51,7 +51,14 @@ impl Model {
     /// f at every row of `x`; its sign is the class. For a precomputed kernel, `x` holds the kernel
     /// between the new rows and the support vectors.
     pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        decision(&x.into(), &Rows::F64(self.vectors.as_ref()), &self.coef, self.intercept, &self.kernel, &Control::default())
+        decision(
+            &x.into(),
+            &Rows::F64(self.vectors.as_ref()),
+            &self.coef,
+            self.intercept,
+            &self.kernel,
+            &Control::default(),
+        )
     }
 
     /// The class, −1 or +1, of every row of `x`.
@@ -61,7 +68,14 @@ impl Model {
 }
 
 /// Σ coefⱼ k(x, vⱼ) + b for every row of `x`.
-pub fn decision(x: &Rows, vectors: &Rows, coef: &[f64], intercept: f64, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+pub fn decision(
+    x: &Rows,
+    vectors: &Rows,
+    coef: &[f64],
+    intercept: f64,
+    kernel: &KernelFn,
+    control: &Control,
+) -> Result<Vec<f64>> {
     let expected = if kernel.shape == Shape::Precomputed { coef.len() } else { vectors.ncols() };
     if x.ncols() != expected {
         return Err(Error::Features { got: x.ncols(), expected });

@@ -9,7 +9,7 @@ use crate::gram::{Entry, Gram};
 use crate::loss::Loss;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
-use crate::solver::BoxSolver;
+use crate::solver::{BoxSolver, Working, best_intercept};
 
 /// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
 ///
@@ -62,16 +62,16 @@ pub(crate) struct Step {
 }
 
 /// A path in work.
-pub(crate) struct Path {
+pub(crate) struct Path<T> {
     /// Weight of each unit; 0 holds it out.
     pub weight: Vec<f64>,
-    solver: BoxSolver,
+    solver: BoxSolver<T>,
     /// The last two solutions with their C.
     last: Option<(f64, Point)>,
     before: Option<(f64, Point)>,
 }
 
-impl Path {
+impl<T: Working> Path<T> {
     pub fn new(weight: Vec<f64>) -> Self {
         Self { weight, solver: BoxSolver::default(), last: None, before: None }
     }
@@ -80,7 +80,7 @@ impl Path {
     ///
     /// A first C beyond the easy ones, and a leap between two, are reached by way of C's in between,
     /// solved roughly.
-    pub fn advance<T: Entry>(&mut self, shared: &Shared<T>, c: f64, control: &Control) -> Result<Step> {
+    pub fn advance(&mut self, shared: &Shared<T>, c: f64, control: &Control) -> Result<Step> {
         let from = self.last.as_ref().map_or(shared.easy_c, |(c1, _)| *c1);
         let leaps = ((c / from).ln() / LONGEST_LEAP.ln()).floor().max(0.0) as i32;
         let rough = Settings { tol: shared.settings.tol.max(1e-3), max_iter: shared.settings.max_iter.min(20_000) };
@@ -92,7 +92,7 @@ impl Path {
         self.solve(shared, c, &shared.settings, control)
     }
 
-    fn solve<T: Entry>(&mut self, shared: &Shared<T>, c: f64, settings: &Settings, control: &Control) -> Result<Step> {
+    fn solve(&mut self, shared: &Shared<T>, c: f64, settings: &Settings, control: &Control) -> Result<Step> {
         let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, &self.weight, c);
         let mut point = self.start(&qp, c);
         let outcome = self.solver.solve(&qp, &mut point, settings, control)?;
@@ -107,7 +107,7 @@ impl Path {
         Ok(step)
     }
 
-    fn start<T: Entry>(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
+    fn start(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
         let Some((c1, last)) = &self.last else { return constant_start(qp) };
         if !has_bounded(qp, &last.beta, c1 / c) {
             // No row is held by its box: the solution is the same at every larger C.
@@ -218,46 +218,50 @@ pub(crate) struct LeaveOut<'a, T> {
     shared: &'a Shared<'a, T>,
     qp: BoxQp<'a, T>,
     full: Point,
-    solver: BoxSolver,
+    solver: BoxSolver<T>,
     c: f64,
 }
 
-impl<'a, T: Entry> LeaveOut<'a, T> {
+impl<'a, T: Working> LeaveOut<'a, T> {
     /// `full` is the solution at `c` with these weights, with f = Kβ.
     pub fn new(shared: &'a Shared<'a, T>, weight: &[f64], c: f64, full: Point) -> Self {
         let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, weight, c);
         Self { shared, qp, full, solver: BoxSolver::default(), c }
     }
 
-    /// The point with unit `i` at weight `remaining`; `None` when the full solution still is it,
-    /// because βᵢ fits into the smaller box.
-    pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<Option<(Point, Outcome)>> {
-        let (old_low, old_mid, old_high) = (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]);
+    /// Solves with unit `i` at weight `remaining`. The point is `None` where β of the full solution
+    /// still is optimal, because βᵢ fits into the smaller box; the intercept is given in any case.
+    pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<(Option<Point>, f64, Outcome)> {
+        let old = (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]);
         self.qp.set_box(i, self.c * remaining, self.shared.loss, self.shared.y[i]);
+        let solved = self.resolve(i, old, control);
+        (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]) = old;
+        solved
+    }
+
+    fn resolve(&mut self, i: usize, old: (f64, f64, f64), control: &Control) -> Result<(Option<Point>, f64, Outcome)> {
         let beta = self.full.beta[i];
-        let solved = if beta == self.qp.mid[i] || (beta == 0.0 && self.qp.is_inside(i, beta)) || (beta == 0.0 && old_mid == old_high) {
-            None
+        let new = if beta == old.0 {
+            self.qp.lo[i]
+        } else if beta == old.1 {
+            self.qp.mid[i]
+        } else if beta == old.2 {
+            self.qp.hi[i]
         } else {
-            let mut point = self.full.clone();
-            let new = if beta == old_low {
-                self.qp.lo[i]
-            } else if beta == old_high {
-                self.qp.hi[i]
-            } else {
-                beta.clamp(self.qp.lo[i], self.qp.hi[i])
-            };
-            if new == beta {
-                None
-            } else {
-                point.beta[i] = new;
-                point.add(&self.qp, &[i], &[new - beta]);
-                point.restore_sum(&self.qp);
-                let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
-                self.solver.reset();
-                Some((point, outcome))
-            }
+            beta.clamp(self.qp.lo[i], self.qp.hi[i])
         };
-        (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]) = (old_low, old_mid, old_high);
-        Ok(solved)
+        if new == beta {
+            // Without a free row, the row left out may have been what held b.
+            let b = best_intercept(&self.qp, &mut self.full);
+            return Ok((None, b, Outcome { status: Status::Converged, steps: 0 }));
+        }
+        let mut point = self.full.clone();
+        point.beta[i] = new;
+        point.add(&self.qp, &[i], &[new - beta]);
+        point.restore_sum(&self.qp);
+        let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
+        self.solver.reset();
+        let b = point.b;
+        Ok((Some(point), b, outcome))
     }
 }

@@ -177,15 +177,20 @@ impl Point {
         self.add(qp, &rows, &beta);
     }
 
-    /// Restores Σβ = 0 to rounding by moving the rows with the most room, and f with them.
-    pub fn restore_sum<T: Entry>(&mut self, qp: &BoxQp<T>) {
+    /// Puts values that differ from a level by rounding only onto it: a row that seems free would
+    /// pin the intercept.
+    pub fn snap<T: Entry>(&mut self, qp: &BoxQp<T>) {
         for (i, beta) in self.beta.iter_mut().enumerate() {
+            let reach = SNAP * (qp.hi[i] - qp.lo[i]);
             for level in [qp.lo[i], qp.mid[i], qp.hi[i]] {
-                if (*beta - level).abs() <= SNAP * (qp.hi[i] - qp.lo[i]) {
-                    *beta = level;
-                }
+                *beta = if (*beta - level).abs() <= reach { level } else { *beta };
             }
         }
+    }
+
+    /// Restores Σβ = 0 to rounding by moving the rows with the most room, and f with them.
+    pub fn restore_sum<T: Entry>(&mut self, qp: &BoxQp<T>) {
+        self.snap(qp);
         let mut surplus: f64 = self.beta.iter().sum();
         let enough = 1e-15 * self.beta.iter().map(|b| b.abs()).sum::<f64>();
         if surplus.abs() <= enough {

@@ -158,9 +158,17 @@ impl SvcBuilder {
         };
         let path = fit_path(&request, control)?;
         let scores = path.scores(y, accuracy);
-        let best = select(&scores, &self.cs, self.selection).unwrap_or(0);
-        let refit = path.records.last().map_or(f64::NAN, |refit| refit[best].b);
-        let model = Model::new(&x, kernel, &path.coef[best], refit);
+        let best = if self.cs.len() == 1 { Some(0) } else { select(&scores, &self.cs, self.selection) };
+        let refit = path.records.last().zip(best).map(|(refit, best)| (best, refit[best].b));
+        let Some((best, b)) = refit.filter(|(_, b)| b.is_finite()) else {
+            let budget = control.budget_seconds().unwrap_or(f64::NAN);
+            return Err(Error::TimeBudget {
+                budget,
+                what: "any C was tried on every fold and on all rows",
+                rows: y.len(),
+            });
+        };
+        let model = Model::new(&x, kernel, &path.coef[best], b);
         Ok(Svc { model, path, scores, best })
     }
 }

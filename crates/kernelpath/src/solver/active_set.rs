@@ -9,15 +9,15 @@ use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
 
-use super::factor::KktFactor;
+use super::factor::{KktFactor, Working};
 
 /// A border wider than this share of the base set is given up for a new factor.
 const WIDEST_BORDER: f64 = 0.25;
 
 /// What carries over between rounds, C's and problems on the same Gram.
-#[derive(Default)]
-pub(super) struct ActiveSet {
-    factor: Option<KktFactor<f32>>,
+pub(super) struct ActiveSet<T> {
+    /// In the precision of the Gram matrix.
+    factor: Option<KktFactor<T>>,
     free: Vec<Free>,
 }
 
@@ -38,7 +38,13 @@ pub(super) struct Round {
     pub released: usize,
 }
 
-impl ActiveSet {
+impl<T> Default for ActiveSet<T> {
+    fn default() -> Self {
+        Self { factor: None, free: Vec::new() }
+    }
+}
+
+impl<T: Working> ActiveSet<T> {
     /// Drops the border of the factor, if there is one.
     pub fn reset(&mut self) {
         if let Some(factor) = &mut self.factor {
@@ -47,7 +53,7 @@ impl ActiveSet {
     }
 
     /// Starts from the rows inside a segment. (Those at a level are judged once f is right on these.)
-    pub fn begin<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point) {
+    pub fn begin(&mut self, qp: &BoxQp<T>, point: &Point) {
         let inside = |&row: &usize| qp.is_inside(row, point.beta[row]);
         let free = |row: usize| {
             let beta = point.beta[row];
@@ -59,13 +65,7 @@ impl ActiveSet {
     /// One round. Afterwards f = Kβ, and if nothing changed β is in the box with Σβ = 0 to rounding;
     /// `None` when there is no free row or the factor broke down. `slack` is the violation below
     /// which a row at a level stays there.
-    pub fn round<T: Entry>(
-        &mut self,
-        qp: &BoxQp<T>,
-        point: &mut Point,
-        slack: f64,
-        control: &Control,
-    ) -> Result<Option<Round>> {
+    pub fn round(&mut self, qp: &BoxQp<T>, point: &mut Point, slack: f64, control: &Control) -> Result<Option<Round>> {
         if self.free.is_empty() {
             return Ok(None);
         }
@@ -112,8 +112,8 @@ impl ActiveSet {
         Ok(Some(Round { clipped: clipped.len(), released }))
     }
 
-    fn factor_for<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<f32>> {
-        let fits = |factor: &KktFactor<f32>| {
+    fn factor_for(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<T>> {
+        let fits = |factor: &KktFactor<T>| {
             let widest = WIDEST_BORDER * factor.base_len().min(rows.len()) as f64 + 24.0;
             (factor.columns_for(rows) as f64) < widest
         };

@@ -28,7 +28,7 @@ use crate::observe::Control;
 const BLOCK: usize = 256;
 
 /// The precision of a factor.
-pub(super) trait Working: Entry + faer::traits::RealField {
+pub(crate) trait Working: Entry + faer::traits::RealField {
     /// Ridge, relative to the largest diagonal entry.
     const RIDGE: f64;
 }
@@ -38,7 +38,7 @@ impl Working for f32 {
 }
 
 impl Working for f64 {
-    const RIDGE: f64 = 1e-12;
+    const RIDGE: f64 = 1e-9;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,6 @@ const ABSENT: u32 = u32::MAX;
 impl<R: Working> KktFactor<R> {
     /// Factorises K + ρI on the given rows, ρ at least the ridge that this precision needs.
     pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
-        let _g = crate::prof::g(1);
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
         let ridge = ridge.max(R::RIDGE * scale);
@@ -148,7 +147,6 @@ impl<R: Working> KktFactor<R> {
         if new.is_empty() {
             return;
         }
-        let _g = crate::prof::g(2);
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
         if self.v.ncols() < total {
             let capacity = (2 * total).max(32);
@@ -174,11 +172,7 @@ impl<R: Working> KktFactor<R> {
             }
         }
         self.border.extend_from_slice(new);
-        solve_lower_triangular_in_place(
-            self.cholesky.as_ref(),
-            self.v.as_mut().subcols_mut(old, new.len()),
-            Par::Seq,
-        );
+        solve_lower_triangular_in_place(self.cholesky.as_ref(), self.v.as_mut().subcols_mut(old, new.len()), Par::Seq);
         let mut products = Mat::<R>::zeros(total, new.len());
         matmul(
             products.as_mut(),
@@ -208,7 +202,6 @@ impl<R: Working> KktFactor<R> {
         // Scaled to 1, so that single precision neither overflows nor loses small residuals.
         let size = r.iter().fold(s.abs(), |a, v| a.max(v.abs()));
         let scale = if size > 0.0 { size } else { 1.0 };
-        let _h = crate::prof::g(4);
         let mut w0 = Mat::<R>::zeros(m, 1);
         let mut small = Mat::<f64>::zeros(columns.len(), 1);
         small[(0, 0)] = s / scale;
@@ -226,11 +219,17 @@ impl<R: Working> KktFactor<R> {
 
         let v = self.v.as_ref();
         let mut products = Mat::<R>::zeros(self.border.len(), 1);
-        matmul(products.as_mut(), Accum::Replace, v.subcols(0, self.border.len()).transpose(), w0.as_ref(), R::narrow(1.0), Par::Seq);
+        matmul(
+            products.as_mut(),
+            Accum::Replace,
+            v.subcols(0, self.border.len()).transpose(),
+            w0.as_ref(),
+            R::narrow(1.0),
+            Par::Seq,
+        );
         for (a, &c) in columns.iter().enumerate() {
             small[(a, 0)] -= products[(c, 0)].wide();
         }
-        drop(_h);
         let schur = Mat::from_fn(columns.len(), columns.len(), |a, b| {
             let direct = match (active[a], active[b]) {
                 (Border::Enter(_), Border::Ones) | (Border::Ones, Border::Enter(_)) => 1.0,
@@ -239,11 +238,8 @@ impl<R: Working> KktFactor<R> {
             };
             direct - self.vtv[(columns[a], columns[b])]
         });
-        let _h = crate::prof::g(3);
         schur.partial_piv_lu().solve_in_place(small.as_mut());
 
-        drop(_h);
-        let _h = crate::prof::g(4);
         let mut z = Mat::<R>::zeros(self.border.len(), 1);
         for (a, &c) in columns.iter().enumerate() {
             z[(c, 0)] = R::narrow(small[(a, 0)]);

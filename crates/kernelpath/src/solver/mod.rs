@@ -11,6 +11,7 @@ use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
 use crate::simd::vectorise;
 use active_set::ActiveSet;
+pub(crate) use factor::Working;
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
@@ -18,14 +19,23 @@ const MAX_ROUNDS: usize = 12;
 /// Rounds come first when at least one row in this many is free.
 const ROUNDS_SHARE: usize = 16;
 
+/// A solve whose gap did not halve in this many turns, each with twice the SMO steps of the last, has
+/// stalled.
+const PATIENCE: usize = 5;
+
 /// Proximal steps tried when rounds have failed.
 const MAX_PROXIMAL: usize = 30;
 
 /// The solver for piecewise-linear losses: active-set rounds from the extrapolated start; SMO when
 /// few rows are free or the rounds do not settle; proximal steps when both fail.
-#[derive(Default)]
-pub(crate) struct BoxSolver {
-    active_set: ActiveSet,
+pub(crate) struct BoxSolver<T> {
+    active_set: ActiveSet<T>,
+}
+
+impl<T> Default for BoxSolver<T> {
+    fn default() -> Self {
+        Self { active_set: ActiveSet::default() }
+    }
 }
 
 /// Dual objective and gap of a dual-feasible point.
@@ -53,14 +63,14 @@ struct Run<'a> {
     control: &'a Control,
 }
 
-impl BoxSolver {
+impl<T: Working> BoxSolver<T> {
     /// Forgets what belongs to the last problem but keeps the factor of its free set.
     pub fn reset(&mut self) {
         self.active_set.reset();
     }
 
     /// Minimises from `point`, which must be in the box with f = Kβ.
-    pub fn solve<T: Entry>(
+    pub fn solve(
         &mut self,
         qp: &BoxQp<T>,
         point: &mut Point,
@@ -73,7 +83,7 @@ impl BoxSolver {
         Ok(Outcome { status, steps: run.steps })
     }
 
-    fn minimise<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {
+    fn minimise(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {
         let free = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
         // Rounds need no Σβ = 0 to start from, and pay when the extrapolated free set is large; SMO
         // finds a small one faster.
@@ -88,6 +98,7 @@ impl BoxSolver {
         }
         let mut budget = 4 * free + 128;
         let mut failures = 0;
+        let mut gaps: Vec<f64> = Vec::new();
         loop {
             if try_rounds {
                 let mut start = point.clone();
@@ -96,7 +107,8 @@ impl BoxSolver {
                 }
                 failures += 1;
                 start.restore_sum(qp);
-                if !(judge(qp, point, run.tol).dual >= judge(qp, &mut start, run.tol).dual) {
+                let (reached, had) = (judge(qp, point, run.tol).dual, judge(qp, &mut start, run.tol).dual);
+                if reached < had || reached.is_nan() {
                     *point = start;
                 }
             }
@@ -108,13 +120,17 @@ impl BoxSolver {
             if let Some(status) = smo_steps(qp, point, run, budget, free)? {
                 return Ok(status);
             }
+            gaps.push(judge(qp, point, run.tol).relative());
+            if gaps.len() > PATIENCE && gaps[gaps.len() - 1] > 0.5 * gaps[gaps.len() - 1 - PATIENCE] {
+                return Ok(Status::Stalled);
+            }
             budget *= 2;
             try_rounds = true;
         }
     }
 
     /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
-    fn rounds<T: Entry>(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
+    fn rounds(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
         let slack = violation_target(qp, judge(qp, point, run.tol), run.tol);
         self.active_set.begin(qp, point);
         let mut changes = usize::MAX;
@@ -194,7 +210,12 @@ fn smo_steps<T: Entry>(
         }
         if report.steps == 0 {
             // No pair violates the conditions, and yet the gap is open: rounding.
-            return Ok(Some(Status::Stalled));
+            if point.noise == 0.0 {
+                return Ok(Some(Status::Stalled));
+            }
+            point.restore_sum(qp);
+            point.refresh(qp);
+            point.noise = 0.0;
         }
     }
     Ok(None)
@@ -203,6 +224,7 @@ fn smo_steps<T: Entry>(
 impl Run<'_> {
     /// Whether the solve is over, and why. Convergence counts only if f is known well enough.
     fn ended<T: Entry>(&self, qp: &BoxQp<T>, point: &mut Point) -> Option<Status> {
+        point.snap(qp);
         let mut judgement = judge(qp, point, self.tol);
         if judgement.relative() <= self.tol && qp.total_weight * point.noise > 0.05 * self.tol * judgement.scale() {
             point.refresh(qp);
@@ -210,6 +232,8 @@ impl Run<'_> {
         }
         if judgement.relative() <= self.tol {
             Some(Status::Converged)
+        } else if !judgement.gap.is_finite() {
+            Some(Status::Stalled)
         } else if self.control.out_of_time() {
             Some(Status::TimeLimit)
         } else if self.steps >= self.max_iter {
@@ -218,6 +242,12 @@ impl Run<'_> {
             None
         }
     }
+}
+
+/// The intercept with the smallest gap, the middle one where several have it.
+pub(crate) fn best_intercept<T: Entry>(qp: &BoxQp<T>, point: &mut Point) -> f64 {
+    judge(qp, point, 0.0);
+    point.b
 }
 
 /// If no row violates its condition by more than this, the gap is below `tol`.
@@ -231,19 +261,33 @@ fn violation_target<T>(qp: &BoxQp<T>, judgement: Judgement, tol: f64) -> f64 {
 /// (k₁−g)₊(mid−β)₊ + (k₂−g)₊(hi−max(β,mid)) + (g−k₁)₊(min(β,mid)−lo) + (g−k₂)₊(β−mid)₊ with
 /// g = f + b and kinks k₁ ≥ k₂.
 fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
-    let _g = crate::prof::g(6);
-    let dual = vectorise(#[inline(always)] || dual_objective(qp, &point.beta, &point.f));
-    let (top, bottom) = vectorise(#[inline(always)] || kkt_interval(qp, &point.beta, &point.f));
+    let dual = vectorise(
+        #[inline(always)]
+        || dual_objective(qp, &point.beta, &point.f),
+    );
+    let (top, bottom) = vectorise(
+        #[inline(always)]
+        || kkt_interval(qp, &point.beta, &point.f),
+    );
     let mut best = Judgement { dual, gap: f64::INFINITY };
     let try_b = |b: f64, best: &mut Judgement, point: &mut Point| {
-        let gap = vectorise(#[inline(always)] || gap_at(qp, &point.beta, &point.f, b));
+        let gap = vectorise(
+            #[inline(always)]
+            || gap_at(qp, &point.beta, &point.f, b),
+        );
         if gap < best.gap {
             best.gap = gap;
             point.b = b;
         }
     };
     if !(top.is_finite() && bottom.is_finite()) {
-        let finite = if top.is_finite() { top } else if bottom.is_finite() { bottom } else { 0.0 };
+        let finite = if top.is_finite() {
+            top
+        } else if bottom.is_finite() {
+            bottom
+        } else {
+            0.0
+        };
         try_b(finite, &mut best, point);
         return best;
     }
@@ -253,7 +297,10 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
         let (mut low, mut high) = (bottom, top);
         for _ in 0..20 {
             let b = 0.5 * (low + high);
-            let pull = vectorise(#[inline(always)] || pull_at(qp, &point.f, b));
+            let pull = vectorise(
+                #[inline(always)]
+                || pull_at(qp, &point.f, b),
+            );
             if pull > 0.0 { low = b } else { high = b }
         }
         try_b(0.5 * (low + high), &mut best, point);
@@ -278,31 +325,45 @@ fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) 
 
 #[inline(always)]
 fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
-    sum_lanes(beta.len(), #[inline(always)] |i| {
-        let above = (beta[i] - qp.mid[i]).max(0.0);
-        qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]
-    })
+    sum_lanes(
+        beta.len(),
+        #[inline(always)]
+        |i| {
+            let above = (beta[i] - qp.mid[i]).max(0.0);
+            qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]
+        },
+    )
 }
 
 #[inline(always)]
 fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
-    sum_lanes(beta.len(), #[inline(always)] |i| {
-        let g = f[i] + b;
-        let (low, high) = (qp.kink_low[i] - g, qp.kink_high[i] - g);
-        let (below, above) = (beta[i].min(qp.mid[i]), beta[i].max(qp.mid[i]));
-        low.max(0.0) * (qp.mid[i] - below) + high.max(0.0) * (qp.hi[i] - above)
-            + (-low).max(0.0) * (below - qp.lo[i]) + (-high).max(0.0) * (above - qp.mid[i])
-    })
+    sum_lanes(
+        beta.len(),
+        #[inline(always)]
+        |i| {
+            let g = f[i] + b;
+            let (low, high) = (qp.kink_low[i] - g, qp.kink_high[i] - g);
+            let (below, above) = (beta[i].min(qp.mid[i]), beta[i].max(qp.mid[i]));
+            low.max(0.0) * (qp.mid[i] - below)
+                + high.max(0.0) * (qp.hi[i] - above)
+                + (-low).max(0.0) * (below - qp.lo[i])
+                + (-high).max(0.0) * (above - qp.mid[i])
+        },
+    )
 }
 
 /// Σ β*(b): what the rows' losses want at that intercept.
 #[inline(always)]
 fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
-    sum_lanes(f.len(), #[inline(always)] |i| {
-        let g = f[i] + b;
-        let low = if g < qp.kink_low[i] { qp.mid[i] } else { qp.lo[i] };
-        if g < qp.kink_high[i] { qp.hi[i] } else { low }
-    })
+    sum_lanes(
+        f.len(),
+        #[inline(always)]
+        |i| {
+            let g = f[i] + b;
+            let low = if g < qp.kink_low[i] { qp.mid[i] } else { qp.lo[i] };
+            if g < qp.kink_high[i] { qp.hi[i] } else { low }
+        },
+    )
 }
 
 /// A sum in a fixed order that SIMD can follow. `length` is padded.

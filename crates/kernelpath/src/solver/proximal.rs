@@ -60,7 +60,11 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             let g = point.f[i] + direction.f[i] + point.b;
             residual.push(wanted[i].kink - g - rho * (z[i] - centre[i]));
         }
-        if !rows.is_empty() {
+        if rows.is_empty() {
+            // Nothing is free: b alone moves, towards the side that Σa pulls to.
+            let pull: f64 = wanted.iter().map(|w| w.a).sum();
+            direction.b = pull.signum();
+        } else {
             let fits = |f: &KktFactor<f64>| {
                 (f.columns_for(&rows) as f64) < WIDEST_BORDER * f.base_len().min(rows.len()) as f64 + 24.0
             };
@@ -77,10 +81,6 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             }
             direction.add(qp, &rows, &free_step);
             direction.b = shift;
-        } else {
-            // Nothing is free: b alone moves, towards the side that Σa pulls to.
-            let pull: f64 = wanted.iter().map(|w| w.a).sum();
-            direction.b = pull.signum();
         }
         let t = line_search(qp, &centre, sigma, &z, point, &direction);
         let mut largest = 0.0_f64;
@@ -132,7 +132,14 @@ fn wanted<T>(qp: &BoxQp<T>, i: usize, centre: f64, sigma: f64, g: f64) -> Wanted
 }
 
 /// The t in [0, 1] that minimises Φ along the direction: Φ′ rises with t, so its sign is bisected.
-fn line_search<T: Entry>(qp: &BoxQp<T>, centre: &[f64], sigma: f64, z: &[f64], point: &Point, direction: &Point) -> f64 {
+fn line_search<T: Entry>(
+    qp: &BoxQp<T>,
+    centre: &[f64],
+    sigma: f64,
+    z: &[f64],
+    point: &Point,
+    direction: &Point,
+) -> f64 {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let (start, curvature) = (dot(z, &direction.f), dot(&direction.beta, &direction.f));
     let slope = |t: f64| {

@@ -31,7 +31,6 @@ pub(super) fn run<T: Entry>(
     target: f64,
     control: &Control,
 ) -> Result<Report> {
-    let _g = crate::prof::g(0);
     let length = point.f.len();
     let mut up: Vec<f64> = (0..length).map(|i| qp.up(i, point.beta[i])).collect();
     let mut down: Vec<f64> = (0..length).map(|i| qp.down(i, point.beta[i])).collect();
@@ -44,7 +43,8 @@ pub(super) fn run<T: Entry>(
             || run_batch(qp, &mut point.beta, &mut point.f, &mut up, &mut down, batch, target),
         );
         steps += report.steps;
-        point.noise += f64::EPSILON * (report.steps as f64).sqrt() * point.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
+        point.noise +=
+            f64::EPSILON * (report.steps as f64).sqrt() * point.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
         if report.violation <= target || steps >= max_steps || report.steps < batch || control.out_of_time() {
             return Ok(Report { steps, violation: report.violation });
         }
@@ -62,7 +62,11 @@ fn run_batch<T: Entry>(
     max_steps: usize,
     target: f64,
 ) -> Report {
-    let mut first = largest(#[inline(always)] |block| differences(&up[block..block + LANES], &f[block..block + LANES]), f.len());
+    let mut first = largest(
+        #[inline(always)]
+        |block| differences(&up[block..block + LANES], &f[block..block + LANES]),
+        f.len(),
+    );
     let mut steps = 0;
     loop {
         let (i, v) = first;
@@ -139,26 +143,20 @@ fn maximum(values: &[f64; LANES]) -> f64 {
 
 /// The second of the pair, and min u over all rows.
 #[inline(always)]
-fn choose_second<T: Entry>(
-    v: f64,
-    k_ii: f64,
-    k_i: &[T],
-    diagonal: &[f64],
-    down: &[f64],
-    f: &[f64],
-) -> (usize, f64) {
+fn choose_second<T: Entry>(v: f64, k_ii: f64, k_i: &[T], diagonal: &[f64], down: &[f64], f: &[f64]) -> (usize, f64) {
     let mut lowest = [f64::INFINITY; 16];
     let (second, _) = largest(
         #[inline(always)]
         |block| {
             let range = block..block + LANES;
-            let (k_i, diagonal, down, f) = (&k_i[range.clone()], &diagonal[range.clone()], &down[range.clone()], &f[range]);
+            let (k_i, diagonal, down, f) =
+                (&k_i[range.clone()], &diagonal[range.clone()], &down[range.clone()], &f[range]);
             let mut gain = [0.0; LANES];
             for start in (0..LANES).step_by(16) {
-                for l in 0..16 {
+                for (l, lowest) in lowest.iter_mut().enumerate() {
                     let at = start + l;
                     let u = down[at] - f[at];
-                    lowest[l] = if u < lowest[l] { u } else { lowest[l] };
+                    *lowest = if u < *lowest { u } else { *lowest };
                     let fall = (v - u).max(0.0);
                     let curvature = (k_ii + diagonal[at] - 2.0 * k_i[at].wide()).max(FLAT);
                     gain[at] = fall * fall / curvature;
