@@ -518,18 +518,20 @@ fn certify_chain<T: Entry>(
         beta: vec![Vec::new(); cs.len()],
         f: vec![Vec::new(); cs.len()],
     };
-    // Solutions repeat at large C, once no row is at its bound any more.
+    // Solutions repeat at large C, once no row is at its bound any more, and are multiples of each
+    // other at small C, while all rows are: one product serves them all.
     let mut distinct: Vec<&[f64]> = Vec::new();
     let mut product_of = Vec::with_capacity(steps.len());
     for step in steps {
-        if distinct.last().is_none_or(|last| *last != step.beta) {
+        let ratio = distinct.last().and_then(|last| multiple(&step.beta, last));
+        if ratio.is_none() {
             distinct.push(&step.beta);
         }
-        product_of.push(distinct.len() - 1);
+        product_of.push((distinct.len() - 1, ratio.unwrap_or(1.0)));
     }
     let products = shared.gram.times(&distinct, control)?;
-    for ((step, &k), &product) in steps.iter().zip(order).zip(&product_of) {
-        let f = products[product].clone();
+    for ((step, &k), &(product, ratio)) in steps.iter().zip(order).zip(&product_of) {
+        let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
         let weight: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();
         let certificate = certify(shared.loss, &shared.y, &weight, &step.beta, step.b, &f, |theta| {
             shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
@@ -539,6 +541,14 @@ fn certify_chain<T: Entry>(
         walked.f[k] = f;
     }
     Ok(walked)
+}
+
+/// The factor that makes `b` into `a`, if one does to rounding.
+fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
+    let at = b.iter().position(|b| *b != 0.0)?;
+    let ratio = a[at] / b[at];
+    let is_multiple = |(a, b): (&f64, &f64)| (a - ratio * b).abs() <= 4.0 * f64::EPSILON * a.abs();
+    a.iter().zip(b).all(is_multiple).then_some(ratio)
 }
 
 /// The certificate has the last word on whether a model converged.
@@ -572,7 +582,7 @@ fn leave_one_out<T: Working>(
                 return Ok(results);
             }
             let mut full =
-                Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0 };
+                Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0, eager: Vec::new() };
             full.beta.resize(padded(m), 0.0);
             full.f.resize(padded(m), 0.0);
             let mut weight_c: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();

@@ -131,25 +131,27 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
     for (f, f1) in point.f.iter_mut().zip(&last.f) {
         *f = f1 + t * (f1 - *f);
     }
+    point.b = last.b + t * (last.b - point.b);
+    point.eager.clear();
     for (i, beta) in point.beta.iter_mut().enumerate().take(qp.n()) {
         let old = last.beta[i];
         let line = old + t * (old - *beta);
-        let level = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
-        *beta = if level(qp.lo[i]) {
-            qp.lo[i]
-        } else if level(qp.hi[i]) {
-            qp.hi[i]
-        } else if level(qp.mid[i]) {
-            qp.mid[i]
-        } else {
-            line.clamp(qp.lo[i], qp.hi[i])
-        };
+        let at = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
+        let level = [qp.lo[i], qp.hi[i], qp.mid[i]].into_iter().find(|level| at(*level));
+        *beta = level.unwrap_or_else(|| line.clamp(qp.lo[i], qp.hi[i]));
+        if level.is_some() {
+            let g = point.f[i] + point.b;
+            if qp.up(i, *beta) > g {
+                point.eager.push((i, true));
+            } else if qp.down(i, *beta) < g {
+                point.eager.push((i, false));
+            }
+        }
         if (*beta - line).abs() > 1e-14 * line.abs() {
             changed.push(i);
             deltas.push(*beta - line);
         }
     }
-    point.b = last.b + t * (last.b - point.b);
     point.noise = last.noise + t * (last.noise + point.noise);
     point.add(qp, &changed, &deltas);
     point

@@ -149,6 +149,8 @@ pub(crate) struct Point {
     pub b: f64,
     /// Bound on how far rounding may have taken f from Kβ.
     pub noise: f64,
+    /// Rows at a level that the extrapolated f wants to rise (true) or fall.
+    pub eager: Vec<(usize, bool)>,
 }
 
 /// A level is assigned when a value is this close to it, relative to the width of the box.
@@ -157,7 +159,7 @@ const SNAP: f64 = 1e-13;
 impl Point {
     /// β = 0.
     pub fn origin(n: usize) -> Self {
-        Self { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0, noise: 0.0 }
+        Self { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0, noise: 0.0, eager: Vec::new() }
     }
 
     /// f ← f + Σ δᵢ K_i.

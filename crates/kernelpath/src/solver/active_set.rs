@@ -52,14 +52,24 @@ impl<T: Working> ActiveSet<T> {
         }
     }
 
-    /// Starts from the rows inside a segment. (Those at a level are judged once f is right on these.)
-    pub fn begin(&mut self, qp: &BoxQp<T>, point: &Point) {
-        let inside = |&row: &usize| qp.is_inside(row, point.beta[row]);
-        let free = |row: usize| {
+    /// Starts from the rows inside a segment and those the extrapolation expects to leave their level.
+    /// (The others at a level are judged once f is right on these.)
+    pub fn begin(&mut self, qp: &BoxQp<T>, point: &mut Point) {
+        let free = |row: usize, rising: bool| {
             let beta = point.beta[row];
-            Free { row, low: qp.floor(row, beta), high: qp.ceiling(row, beta), kink: qp.up(row, beta) }
+            let inside = qp.is_inside(row, beta);
+            Free {
+                row,
+                low: if inside || !rising { qp.floor(row, beta) } else { beta },
+                high: if inside || rising { qp.ceiling(row, beta) } else { beta },
+                kink: if inside || rising { qp.up(row, beta) } else { qp.down(row, beta) },
+            }
         };
-        self.free = (0..qp.n()).filter(inside).map(free).collect();
+        let inside = (0..qp.n()).filter(|&row| qp.is_inside(row, point.beta[row])).map(|row| free(row, true));
+        let eager = point.eager.iter().filter(|(row, _)| !qp.is_inside(*row, point.beta[*row]));
+        self.free = inside.chain(eager.map(|&(row, rising)| free(row, rising))).collect();
+        self.free.sort_unstable_by_key(|free| free.row);
+        point.eager.clear();
     }
 
     /// One round. Afterwards f = Kβ, and if nothing changed β is in the box with Σβ = 0 to rounding;
