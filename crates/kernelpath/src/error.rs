@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// A kernel value that the precision cannot hold.
     #[error(
-        "the kernel of rows {row} and {column} is {value} in {precision}: scale the features or the kernel's constants{}",
+        "the kernel of rows {row} and {column} is {value:e} in {precision}: scale the features or the kernel's constants{}",
         if *.precision == "float32" { ", or use dtype=\"float64\"" } else { "" }
     )]
     Overflow {

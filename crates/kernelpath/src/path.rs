@@ -9,7 +9,7 @@ use crate::gram::{Entry, Gram};
 use crate::loss::Loss;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
-use crate::solver::{BoxSolver, Working, best_intercept};
+use crate::solver::{BoxSolver, Working, holds};
 
 /// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
 ///
@@ -252,14 +252,15 @@ impl<'a, T: Working> LeaveOut<'a, T> {
         } else {
             beta.clamp(self.qp.lo[i], self.qp.hi[i])
         };
-        if new == beta {
-            // Without a free row, the row left out may have been what held b.
-            let b = best_intercept(&self.qp, &mut self.full);
-            return Ok((None, b, Outcome { status: Status::Converged, steps: 0 }));
+        // (Without a free row, the row left out may have been what held b.)
+        if new == beta && holds(&self.qp, &mut self.full, self.shared.settings.tol) {
+            return Ok((None, self.full.b, Outcome { status: Status::Converged, steps: 0 }));
         }
         let mut point = self.full.clone();
-        point.beta[i] = new;
-        point.add(&self.qp, &[i], &[new - beta]);
+        if new != beta {
+            point.beta[i] = new;
+            point.add(&self.qp, &[i], &[new - beta]);
+        }
         point.restore_sum(&self.qp);
         let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
         self.solver.reset();

@@ -60,6 +60,7 @@ pub(crate) struct BoxQp<'a, T> {
     pub hi: Vec<f64>,
     pub kink_low: Vec<f64>,
     pub kink_high: Vec<f64>,
+    pub largest_diagonal: f64,
     /// C · Σ w: the scale of the loss term.
     pub total_weight: f64,
 }
@@ -76,6 +77,7 @@ impl<'a, T: Entry> BoxQp<'a, T> {
             hi: zeros(),
             kink_low: zeros(),
             kink_high: zeros(),
+            largest_diagonal: diagonal.iter().fold(0.0, |a, d| a.max(d.abs())),
             total_weight: c * weight.iter().sum::<f64>(),
         };
         for (i, (&y, &w)) in y.iter().zip(weight).enumerate() {
@@ -166,7 +168,8 @@ impl Point {
     pub fn add<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], deltas: &[f64]) {
         qp.gram.add_rows(rows, deltas, &mut self.f);
         if !rows.is_empty() {
-            self.noise += f64::EPSILON * self.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
+            let largest = |values: &[f64]| values.iter().fold(0.0, |a: f64, v| a.max(v.abs()));
+            self.noise += f64::EPSILON * (largest(&self.f) + largest(deltas) * qp.largest_diagonal);
         }
     }
 

@@ -90,10 +90,15 @@ impl<T: Working> ActiveSet<T> {
             return Ok(None);
         }
         control.check()?;
-        for (&row, step) in rows.iter().zip(&step) {
-            point.beta[row] += step;
+        // What β really changes by: along a null direction of K_FF steps can be large, and rounding in β
+        // that f does not share would break f = Kβ.
+        let mut deltas = step;
+        for (&row, delta) in rows.iter().zip(&mut deltas) {
+            let old = point.beta[row];
+            point.beta[row] += *delta;
+            *delta = point.beta[row] - old;
         }
-        point.add(qp, &rows, &step);
+        point.add(qp, &rows, &deltas);
         point.b += shift;
 
         // Rows at a level are judged by the f of the unclipped solution; clipping comes after.

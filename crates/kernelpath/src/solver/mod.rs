@@ -170,6 +170,7 @@ fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> 
         let newton = proximal::step(qp, point, sigma, run.control)?;
         run.steps += newton;
         point.restore_sum(qp);
+        point.refresh(qp);
         if let Some(status) = run.ended(qp, point) {
             return Ok(Some(status));
         }
@@ -250,10 +251,9 @@ impl Run<'_> {
     }
 }
 
-/// The intercept with the smallest gap, the middle one where several have it.
-pub(crate) fn best_intercept<T: Entry>(qp: &BoxQp<T>, point: &mut Point) -> f64 {
-    judge(qp, point, 0.0);
-    point.b
+/// Whether the gap of a feasible point is at most `tol`, at the best intercept, which is stored in it.
+pub(crate) fn holds<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> bool {
+    judge(qp, point, tol).relative() <= tol
 }
 
 /// If no row violates its condition by more than this, the gap is below `tol`.
