@@ -258,6 +258,19 @@ def test_tags():
     assert not tags.classifier_tags.multi_class
 
 
+def test_random_state_seeds_folds_and_bandwidth(small):
+    X, y = small
+
+    def drawn(random_state):
+        clf = KernelSVC(Cs=[1.0, 10.0], cv=3, random_state=random_state).fit(X, y)
+        return clf.gamma_, clf.oof_path_.tobytes()
+
+    assert drawn(1) == drawn(1)
+    assert drawn(np.random.RandomState(1)) == drawn(np.random.RandomState(1))
+    gammas, folds = zip(*map(drawn, [1, 2, 3, None, None]), strict=True)
+    assert len(set(gammas)) == len(set(folds)) == 5
+
+
 def test_folds_of_an_integer_can_be_had_again(small):
     X, y = small
     ours = KernelSVC(Cs=[1.0, 10.0], cv=4, random_state=7, gamma=0.3).fit(X, y)
