@@ -94,13 +94,13 @@ impl Precision {
         }
     }
 
-    fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize]) -> bool {
-        match self {
+    fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {
+        Ok(match self {
             Self::Single => true,
             Self::Double => false,
             Self::Auto if kernel.shape == Shape::Precomputed => matches!(x, Rows::F32(_)),
-            Self::Auto => kernel.shape.is_shift_invariant() && single_is_enough(x, rows, kernel),
-        }
+            Self::Auto => kernel.shape.is_shift_invariant() && single_is_enough(x, rows, kernel, control)?,
+        })
     }
 }
 
@@ -231,7 +231,7 @@ pub fn fit_path(request: &Request, control: &Control) -> Result<PathFit> {
         let precomputed = request.kernel.shape == Shape::Precomputed;
         let n = request.x.nrows();
         let units = if precomputed { Units::separate(n) } else { Units::merge(&request.x, request.y) };
-        if request.precision.is_single(&request.kernel, &request.x, &units.representative) {
+        if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, &units, control)
         } else {
             fit_with::<f64>(request, &units, control)
@@ -581,8 +581,13 @@ fn leave_one_out<T: Working>(
             if refit.beta[k].is_empty() {
                 return Ok(results);
             }
-            let mut full =
-                Point { beta: refit.beta[k].clone(), f: refit.f[k].clone(), b: refit.records[k].b, noise: 0.0, eager: Vec::new() };
+            let mut full = Point {
+                beta: refit.beta[k].clone(),
+                f: refit.f[k].clone(),
+                b: refit.records[k].b,
+                noise: 0.0,
+                eager: Vec::new(),
+            };
             full.beta.resize(padded(m), 0.0);
             full.f.resize(padded(m), 0.0);
             let mut weight_c: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();

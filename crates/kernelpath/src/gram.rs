@@ -258,7 +258,7 @@ fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
 
 /// Whether single precision keeps the kernel matrix of these rows as good as definite: a Cholesky
 /// factorisation of it, on a sample, meets no pivot near rounding.
-pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn) -> bool {
+pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<bool> {
     const SAMPLE: usize = 512;
     const SMALLEST_PIVOT: f64 = 1e-3;
     let step = rows.len().div_ceil(SAMPLE).max(1);
@@ -266,24 +266,13 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn) -> b
     let mut tile = Tile::default();
     tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x), kernel);
     let m = sample.len();
-    // Rows that are equal (of different classes) give a zero pivot and no trouble: only one can be free.
+    // Rows that are equal, of different classes, do no harm: only one of them can be free. Their pivot
+    // is 0, and the factorisation makes it infinite for the others' sake.
     let mut k = faer::Mat::from_fn(m, m, |i, j| tile.values[i * m + j]);
-    let mut pivots = Vec::with_capacity(m);
-    for j in 0..m {
-        let pivot = k[(j, j)];
-        if pivot <= 1e-12 {
-            continue;
-        }
-        pivots.push(pivot);
-        for a in j + 1..m {
-            let factor = k[(a, j)] / pivot;
-            for b in a..m {
-                let change = factor * k[(b, j)];
-                k[(b, a)] -= change;
-            }
-        }
-    }
-    pivots.iter().all(|p| *p > SMALLEST_PIVOT)
+    let tiny = 1e-12;
+    crate::solver::cholesky_in_place(&mut k, tiny, control)?;
+    let pivot = |j: usize| k[(j, j)] * k[(j, j)];
+    Ok((0..m).all(|j| pivot(j) > SMALLEST_PIVOT))
 }
 
 /// Zeros whose pages the system hands out when they are first written, by whichever thread writes;

@@ -265,7 +265,7 @@ impl<R: Working> KktFactor<R> {
 
 /// Left-looking blocked Cholesky of the lower triangle. A pivot below `tiny` belongs to a row that
 /// depends on earlier ones: it is made huge, so that this row does not move.
-fn cholesky_in_place<R: Working>(a: &mut Mat<R>, tiny: f64, control: &Control) -> Result<()> {
+pub(crate) fn cholesky_in_place<R: Working>(a: &mut Mat<R>, tiny: f64, control: &Control) -> Result<()> {
     let m = a.nrows();
     let regularization = LltRegularization {
         dynamic_regularization_delta: R::narrow(tiny * 1e16),

@@ -11,13 +11,13 @@ use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
 use crate::simd::vectorise;
 use active_set::ActiveSet;
-pub(crate) use factor::Working;
+pub(crate) use factor::{Working, cholesky_in_place};
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
 
 /// Rounds come first when at least one row in this many is free.
-const ROUNDS_SHARE: usize = 16;
+const ROUNDS_SHARE: usize = 32;
 
 /// A solve whose gap did not halve in this many turns, each with twice the SMO steps of the last, has
 /// stalled.
