@@ -328,11 +328,14 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     let all = weights(units, 0..n);
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
     // The refit first: it is the longest.
-    let mut chains: Vec<Vec<f64>> = vec![all.clone()];
-    chains.extend(splits.iter().map(|fold| weights(units, fold.train.iter().copied())));
+    let mut plans = vec![Plan { weight: all.clone(), scored: None }];
+    plans.extend(splits.iter().map(|fold| Plan {
+        weight: weights(units, fold.train.iter().copied()),
+        scored: Some(fold.test.iter().map(|&i| units.of_row[i]).collect()),
+    }));
     let models = request.cs.len() * (1 + request.folds.len(n));
     control.begin(Phase::Path, models);
-    let mut walked = walk(&shared, chains, request.cs, &order, control)?;
+    let mut walked = walk(&shared, plans, request.cs, &order, control)?;
 
     let refit = walked.remove(0);
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
@@ -342,11 +345,11 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
         (0..n).map(|i| vec![i]).collect()
     } else {
         for (walked, fold) in walked.into_iter().zip(splits) {
-            let at_tests = |(record, f): (&Record, &Vec<f64>)| {
-                let value = |&i: &usize| f.get(units.of_row[i]).map_or(f64::NAN, |f| f + record.b);
-                fold.test.iter().map(value).collect()
+            let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
+                0 => vec![f64::NAN; fold.test.len()],
+                _ => f.iter().map(|f| f + record.b).collect(),
             };
-            oof.push(walked.records.iter().zip(&walked.f).map(at_tests).collect());
+            oof.push(walked.records.iter().zip(&walked.f).map(decision).collect());
             records.push(walked.records);
         }
         splits.iter().map(|fold| fold.test.clone()).collect()
@@ -382,7 +385,14 @@ fn weights(units: &Units, rows: impl Iterator<Item = usize>) -> Vec<f64> {
     weight
 }
 
-/// A finished path: per C (as given) the record, β, and certified f = Kβ; empty where not run.
+/// A path to walk: the weight of each unit, and the units whose f is wanted (`None`: β and all of f).
+struct Plan {
+    weight: Vec<f64>,
+    scored: Option<Vec<usize>>,
+}
+
+/// A finished path: per C (as given) the record, and of β and the certified f = Kβ what is needed
+/// later: all of the refit's, of a fold's only f at its test rows; empty where not run.
 struct Walked {
     records: Vec<Record>,
     beta: Vec<Vec<f64>>,
@@ -392,6 +402,7 @@ struct Walked {
 /// A path in work and what it has produced.
 struct Chain<T> {
     index: usize,
+    scored: Option<Vec<usize>>,
     path: Path<T>,
     steps: Vec<Step>,
 }
@@ -399,11 +410,14 @@ struct Chain<T> {
 /// Chains not in any worker's hands.
 struct Queue<T> {
     waiting: Vec<Chain<T>>,
-    fresh: std::vec::IntoIter<(usize, Vec<f64>)>,
+    fresh: std::iter::Enumerate<std::vec::IntoIter<Plan>>,
     open: usize,
     failed: Option<Error>,
     finished: Vec<(usize, Walked)>,
 }
+
+/// Below this many bytes of Gram matrix, the factor of one more open path does not matter.
+const SMALL_GRAM: u64 = 256 << 20;
 
 /// Calls when dropped by a panic: a worker that panics takes its path with it, and the others must not
 /// wait for that.
@@ -419,24 +433,24 @@ impl<F: Fn()> Drop for Alarm<F> {
 
 /// Walks all paths on the threads of the pool, C by C.
 ///
-/// One more path is open than there are workers, and a worker takes the open path that is furthest
-/// behind: so the last paths end together, and the work area stays small. With a time budget all
+/// One more path is open than there are workers (if their factors are small), and a worker takes the open
+/// path that is furthest behind: so the last paths end together. With a time budget all
 /// paths are open, so that every fold gets as far as the others. Each path is computed by one worker
 /// at a time in the order of its C's: the answer does not depend on who does it.
 fn walk<T: Working>(
     shared: &Shared<T>,
-    weights: Vec<Vec<f64>>,
+    plans: Vec<Plan>,
     cs: &[f64],
     order: &[usize],
     control: &Control,
 ) -> Result<Vec<Walked>> {
     let workers = rayon::current_num_threads();
-    let total = weights.len();
-    let most_open = if control.budget_seconds().is_some() { total } else { workers + 1 };
-    let fresh: Vec<(usize, Vec<f64>)> = weights.into_iter().enumerate().collect();
+    let total = plans.len();
+    let small = Gram::<T>::bytes(shared.gram.n()) < SMALL_GRAM;
+    let most_open = if control.budget_seconds().is_some() { total } else { workers + usize::from(small) };
     let queue = Mutex::new(Queue {
         waiting: Vec::new(),
-        fresh: fresh.into_iter(),
+        fresh: plans.into_iter().enumerate(),
         open: 0,
         failed: None,
         finished: Vec::new(),
@@ -451,10 +465,10 @@ fn walk<T: Working>(
                 return None;
             }
             if queue.open < most_open
-                && let Some((index, weight)) = queue.fresh.next()
+                && let Some((index, plan)) = queue.fresh.next()
             {
                 queue.open += 1;
-                return Some(Chain { index, path: Path::new(weight), steps: Vec::new() });
+                return Some(Chain { index, scored: plan.scored, path: Path::new(plan.weight), steps: Vec::new() });
             }
             let behind =
                 (0..queue.waiting.len()).min_by_key(|&k| (queue.waiting[k].steps.len(), queue.waiting[k].index));
@@ -472,11 +486,13 @@ fn walk<T: Working>(
         while let Some(mut chain) = take() {
             let out_of_time = !chain.steps.is_empty() && control.out_of_time();
             if chain.steps.len() == order.len() || out_of_time {
-                let walked = certify_chain(shared, &chain.path.weight, &chain.steps, cs, order, control);
+                let Chain { index, scored, path, steps } = chain;
+                let weight = path.into_weight();
+                let walked = certify_chain(shared, &weight, scored.as_deref(), steps, cs, order, control);
                 let mut queue = lock();
                 queue.open -= 1;
                 match walked {
-                    Ok(walked) => queue.finished.push((chain.index, walked)),
+                    Ok(walked) => queue.finished.push((index, walked)),
                     Err(error) => queue.failed = Some(error),
                 }
             } else {
@@ -508,7 +524,8 @@ fn walk<T: Working>(
 fn certify_chain<T: Entry>(
     shared: &Shared<T>,
     weight: &[f64],
-    steps: &[Step],
+    scored: Option<&[usize]>,
+    steps: Vec<Step>,
     cs: &[f64],
     order: &[usize],
     control: &Control,
@@ -522,7 +539,7 @@ fn certify_chain<T: Entry>(
     // other at small C, while all rows are: one product serves them all.
     let mut distinct: Vec<&[f64]> = Vec::new();
     let mut product_of = Vec::with_capacity(steps.len());
-    for step in steps {
+    for step in &steps {
         let ratio = distinct.last().and_then(|last| multiple(&step.beta, last));
         if ratio.is_none() {
             distinct.push(&step.beta);
@@ -537,8 +554,15 @@ fn certify_chain<T: Entry>(
             shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
         });
         walked.records[k] = record(step.outcome, certificate, step.b, shared.settings.tol);
-        walked.beta[k].clone_from(&step.beta);
-        walked.f[k] = f;
+        match scored {
+            Some(units) => walked.f[k] = units.iter().map(|&u| f[u]).collect(),
+            None => walked.f[k] = f,
+        }
+    }
+    if scored.is_none() {
+        for (step, &k) in steps.into_iter().zip(order) {
+            walked.beta[k] = step.beta;
+        }
     }
     Ok(walked)
 }

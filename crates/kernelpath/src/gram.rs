@@ -47,7 +47,7 @@ pub(crate) const LANES: usize = 64;
 const TILE: usize = 128;
 
 /// Rows and columns of the blocks of a product with the matrix.
-const BAND: usize = 256;
+const BAND: usize = 512;
 
 /// A symmetric matrix, row after row, each row padded with zeros.
 #[derive(Debug)]
@@ -226,11 +226,17 @@ impl<T: Entry> Gram<T> {
             out.resize(m * b.len(), 0.0);
             for part in used.chunks(BAND) {
                 // K is symmetric: column `i` of the tile is a stretch of row `i`.
-                left.clear();
-                for &i in part {
-                    let row = &self.row(i)[start..start + m];
-                    left.extend(row.iter().map(|v| v.wide()));
-                }
+                left.resize(m * part.len(), 0.0);
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        for (&i, column) in part.iter().zip(left.chunks_exact_mut(m)) {
+                            for (wide, value) in column.iter_mut().zip(&self.row(i)[start..start + m]) {
+                                *wide = value.wide();
+                            }
+                        }
+                    },
+                );
                 right.clear();
                 for c in b {
                     right.extend(part.iter().map(|&i| c[i]));

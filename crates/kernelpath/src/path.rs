@@ -64,7 +64,7 @@ pub(crate) struct Step {
 /// A path in work.
 pub(crate) struct Path<T> {
     /// Weight of each unit; 0 holds it out.
-    pub weight: Vec<f64>,
+    weight: Vec<f64>,
     solver: BoxSolver<T>,
     /// The last two solutions with their C.
     last: Option<(f64, Point)>,
@@ -74,6 +74,11 @@ pub(crate) struct Path<T> {
 impl<T: Working> Path<T> {
     pub fn new(weight: Vec<f64>) -> Self {
         Self { weight, solver: BoxSolver::default(), last: None, before: None }
+    }
+
+    /// Ends the path: its factor and points go, the weights are returned.
+    pub fn into_weight(self) -> Vec<f64> {
+        self.weight
     }
 
     /// Solves the problem at `c`, which must be at least every C before.

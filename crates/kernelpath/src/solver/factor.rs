@@ -149,8 +149,7 @@ impl<R: Working> KktFactor<R> {
         }
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
         if self.v.ncols() < total {
-            // Room for a border as wide as is ever kept, so that this happens once.
-            let capacity = total.max(m / 4 + 32);
+            let capacity = (total + total / 2).max(64);
             self.v.resize_with(m, capacity, |_, _| R::default());
             self.vtv.resize_with(capacity, capacity, |_, _| 0.0);
         }

@@ -17,7 +17,7 @@ pub(crate) use factor::{Working, cholesky_in_place};
 const MAX_ROUNDS: usize = 12;
 
 /// Rounds come first when at least one row in this many is free.
-const ROUNDS_SHARE: usize = 32;
+const ROUNDS_SHARE: usize = 64;
 
 /// A solve whose gap did not halve in this many turns, each with twice the SMO steps of the last, has
 /// stalled.

@@ -63,6 +63,7 @@ fn run_batch<T: Entry>(
     target: f64,
 ) -> Report {
     let mut first = largest(
+        f64::NEG_INFINITY,
         #[inline(always)]
         |block| differences(&up[block..block + LANES], &f[block..block + LANES]),
         f.len(),
@@ -90,6 +91,7 @@ fn run_batch<T: Entry>(
         steps += 1;
         let k_j = qp.gram.row(j);
         first = largest(
+            f64::NEG_INFINITY,
             #[inline(always)]
             |block| {
                 let range = block..block + LANES;
@@ -115,12 +117,16 @@ fn differences(a: &[f64], f: &[f64]) -> [f64; LANES] {
 
 /// Position and value of the largest of the blocks' entries; the first of equals.
 #[inline(always)]
-fn largest(mut block_values: impl FnMut(usize) -> [f64; LANES], length: usize) -> (usize, f64) {
-    let mut best = (0, f64::NEG_INFINITY);
-    let mut best_values = [f64::NEG_INFINITY; LANES];
+fn largest<V: Copy + PartialOrd>(
+    lowest: V,
+    mut block_values: impl FnMut(usize) -> [V; LANES],
+    length: usize,
+) -> (usize, V) {
+    let mut best = (0, lowest);
+    let mut best_values = [lowest; LANES];
     for block in (0..length).step_by(LANES) {
         let values = block_values(block);
-        let largest = maximum(&values);
+        let largest = maximum(lowest, &values);
         if largest > best.1 {
             best = (block, largest);
             best_values = values;
@@ -131,27 +137,33 @@ fn largest(mut block_values: impl FnMut(usize) -> [f64; LANES], length: usize) -
 }
 
 #[inline(always)]
-fn maximum(values: &[f64; LANES]) -> f64 {
-    let mut lanes = [f64::NEG_INFINITY; 16];
+fn maximum<V: Copy + PartialOrd>(lowest: V, values: &[V; LANES]) -> V {
+    let mut lanes = [lowest; 16];
     for chunk in values.chunks_exact(16) {
         for l in 0..16 {
             lanes[l] = if chunk[l] > lanes[l] { chunk[l] } else { lanes[l] };
         }
     }
-    lanes.iter().fold(f64::NEG_INFINITY, |a, &b| if b > a { b } else { a })
+    let mut best = lowest;
+    for lane in lanes {
+        best = if lane > best { lane } else { best };
+    }
+    best
 }
 
 /// The second of the pair, and min u over all rows.
 #[inline(always)]
 fn choose_second<T: Entry>(v: f64, k_ii: f64, k_i: &[T], diagonal: &[f64], down: &[f64], f: &[f64]) -> (usize, f64) {
     let mut lowest = [f64::INFINITY; 16];
+    // Single precision is enough to choose, and divides twice as fast.
     let (second, _) = largest(
+        f32::NEG_INFINITY,
         #[inline(always)]
         |block| {
             let range = block..block + LANES;
             let (k_i, diagonal, down, f) =
                 (&k_i[range.clone()], &diagonal[range.clone()], &down[range.clone()], &f[range]);
-            let mut gain = [0.0; LANES];
+            let mut gain = [0.0_f32; LANES];
             for start in (0..LANES).step_by(16) {
                 for (l, lowest) in lowest.iter_mut().enumerate() {
                     let at = start + l;
@@ -159,7 +171,8 @@ fn choose_second<T: Entry>(v: f64, k_ii: f64, k_i: &[T], diagonal: &[f64], down:
                     *lowest = if u < *lowest { u } else { *lowest };
                     let fall = (v - u).max(0.0);
                     let curvature = (k_ii + diagonal[at] - 2.0 * k_i[at].wide()).max(FLAT);
-                    gain[at] = fall * fall / curvature;
+                    let fall = fall as f32;
+                    gain[at] = fall * fall / curvature as f32;
                 }
             }
             gain
