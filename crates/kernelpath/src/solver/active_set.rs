@@ -12,7 +12,7 @@ use crate::problem::{BoxQp, Point};
 use super::factor::{KktFactor, Working};
 
 /// A border wider than this share of the base set is given up for a new factor.
-const WIDEST_BORDER: f64 = 0.25;
+const WIDEST_BORDER: f64 = 0.2;
 
 /// What carries over between rounds, C's and problems on the same Gram.
 pub(super) struct ActiveSet<T> {

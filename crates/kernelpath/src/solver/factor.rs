@@ -58,7 +58,7 @@ pub(super) struct KktFactor<R> {
     /// Border column of each Gram row (entering or leaving), or `ABSENT`.
     column: Vec<u32>,
     v: Mat<R>,
-    vtv: Mat<f64>,
+    vtv: Mat<R>,
     ridge: f64,
 }
 
@@ -149,9 +149,9 @@ impl<R: Working> KktFactor<R> {
         }
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
         if self.v.ncols() < total {
-            let capacity = (total + total / 2).max(64);
+            let capacity = (total + total / 5).max(64);
             self.v.resize_with(m, capacity, |_, _| R::default());
-            self.vtv.resize_with(capacity, capacity, |_, _| 0.0);
+            self.vtv.resize_with(capacity, capacity, |_, _| R::default());
         }
         for (c, &border) in new.iter().enumerate() {
             let column = self.v.col_as_slice_mut(old + c);
@@ -184,7 +184,7 @@ impl<R: Working> KktFactor<R> {
         );
         for c in 0..new.len() {
             for r in 0..total {
-                let value = products[(r, c)].wide();
+                let value = products[(r, c)];
                 self.vtv[(r, old + c)] = value;
                 self.vtv[(old + c, r)] = value;
             }
@@ -236,7 +236,7 @@ impl<R: Working> KktFactor<R> {
                 (Border::Enter(i), Border::Enter(j)) => gram.get(i, j) + if i == j { self.ridge } else { 0.0 },
                 _ => 0.0,
             };
-            direct - self.vtv[(columns[a], columns[b])]
+            direct - self.vtv[(columns[a], columns[b])].wide()
         });
         schur.partial_piv_lu().solve_in_place(small.as_mut());
 
