@@ -112,7 +112,7 @@ impl<T: Working> BoxSolver<T> {
                     *point = start;
                 }
             }
-            if failures >= 2
+            if failures >= 3
                 && let Some(status) = proximal_steps(qp, point, run)?
             {
                 return Ok(status);
