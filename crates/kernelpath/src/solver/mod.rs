@@ -98,6 +98,8 @@ impl<T: Working> BoxSolver<T> {
         }
         let mut budget = 4 * free + 128;
         let mut failures = 0;
+        // Their factor is double precision; where it would weigh beside the Gram matrix, SMO goes on instead.
+        let proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
         let mut gaps: Vec<f64> = Vec::new();
         loop {
             if try_rounds {
@@ -112,7 +114,8 @@ impl<T: Working> BoxSolver<T> {
                     *point = start;
                 }
             }
-            if failures >= 3
+            if failures >= 2
+                && proximal_fits
                 && let Some(status) = proximal_steps(qp, point, run)?
             {
                 return Ok(status);
