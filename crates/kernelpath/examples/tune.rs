@@ -12,14 +12,7 @@ fn main() -> Result<(), kernelpath::Error> {
     let svc = Svc::builder()
         .kernel(Kernel::rbf(Bandwidth::Sigest))
         .cs(logspace(c_min, c_max, 50))
-        .folds(if folds > 1 {
-            kernelpath::Folds::stratified(&y, folds, 0)?
-        } else {
-            kernelpath::Folds::Splits(vec![kernelpath::Fold {
-                train: (0..n).filter(|i| i % 10 != 0).collect(),
-                test: (0..n).step_by(10).collect(),
-            }])
-        })
+        .cv(folds)
         .fit((x.as_slice(), p), &y)?;
 
     let path = svc.path();
