@@ -51,6 +51,8 @@ def test_predictions_do_not_depend_on_threads():
 
 
 CHILD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
 import sys
 import numpy as np
 from kernelpath import _core
