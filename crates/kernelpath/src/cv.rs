@@ -3,7 +3,7 @@
 //! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the
 //! fold's out-of-fold scores are the f of its held-out rows.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use crate::gram::{Entry, Gram, check_plan, padded, single_is_enough};
 use crate::kernel::{KernelFn, Shape};
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
-use crate::path::{LeaveOut, Path, Shared, Step, check_cs};
+use crate::path::{LeaveOut, Path, Shared, Step, check_cs, constant_starts};
 use crate::problem::{Outcome, Point, Settings, Status};
 use crate::solver::Working;
 
@@ -407,11 +407,25 @@ struct Chain<T> {
     steps: Vec<Step>,
 }
 
+/// A path at its end: its factor is gone.
+struct Solved {
+    index: usize,
+    scored: Option<Vec<usize>>,
+    weight: Vec<f64>,
+    steps: Vec<Step>,
+}
+
+/// So many paths are certified at once: one pass over the Gram matrix serves them all.
+pub(crate) const CERTIFIED_AT_ONCE: usize = 4;
+
 /// Chains not in any worker's hands.
 struct Queue<T> {
     waiting: Vec<Chain<T>>,
-    fresh: std::iter::Enumerate<std::vec::IntoIter<Plan>>,
+    /// Not begun; the next is the last.
+    fresh: Vec<Chain<T>>,
     open: usize,
+    /// Walked to the end, but not certified yet.
+    solved: Vec<Solved>,
     failed: Option<Error>,
     finished: Vec<(usize, Walked)>,
 }
@@ -419,24 +433,13 @@ struct Queue<T> {
 /// Below this many bytes of Gram matrix, the factor of one more open path does not matter.
 const SMALL_GRAM: u64 = 256 << 20;
 
-/// Calls when dropped by a panic: a worker that panics takes its path with it, and the others must not
-/// wait for that.
-struct Alarm<F: Fn()>(F);
-
-impl<F: Fn()> Drop for Alarm<F> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            (self.0)();
-        }
-    }
-}
-
 /// Walks all paths on the threads of the pool, C by C.
 ///
 /// One more path is open than there are workers (if their factors are small), and a worker takes the open
 /// path that is furthest behind: so the last paths end together. With a time budget all
 /// paths are open, so that every fold gets as far as the others. Each path is computed by one worker
-/// at a time in the order of its C's: the answer does not depend on who does it.
+/// at a time in the order of its C's: the answer does not depend on who does it. A worker that finds
+/// no path is not needed again, and helps with the products of the others.
 fn walk<T: Working>(
     shared: &Shared<T>,
     plans: Vec<Plan>,
@@ -445,55 +448,62 @@ fn walk<T: Working>(
     control: &Control,
 ) -> Result<Vec<Walked>> {
     let workers = rayon::current_num_threads();
-    let total = plans.len();
     let small = Gram::<T>::bytes(shared.gram.n()) < SMALL_GRAM;
-    let most_open = if control.budget_seconds().is_some() { total } else { workers + usize::from(small) };
+    let most_open = if control.budget_seconds().is_some() { plans.len() } else { workers + usize::from(small) };
+    let weights: Vec<&[f64]> = plans.iter().map(|plan| &plan.weight[..]).collect();
+    let starts = constant_starts(shared, &weights, control)?;
+    let fresh = plans.into_iter().zip(starts).enumerate().map(|(index, (plan, start))| Chain {
+        index,
+        scored: plan.scored,
+        path: Path::new(plan.weight, start),
+        steps: Vec::new(),
+    });
+    let mut fresh: Vec<Chain<T>> = fresh.collect();
+    fresh.reverse();
     let queue = Mutex::new(Queue {
         waiting: Vec::new(),
-        fresh: plans.into_iter().enumerate(),
+        fresh,
         open: 0,
+        solved: Vec::new(),
         failed: None,
         finished: Vec::new(),
     });
-    let changed = Condvar::new();
     let lock = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
 
     let take = || {
         let mut queue = lock();
-        loop {
-            if queue.failed.is_some() || queue.finished.len() == total {
-                return None;
-            }
-            if queue.open < most_open
-                && let Some((index, plan)) = queue.fresh.next()
-            {
-                queue.open += 1;
-                return Some(Chain { index, scored: plan.scored, path: Path::new(plan.weight), steps: Vec::new() });
-            }
-            let behind =
-                (0..queue.waiting.len()).min_by_key(|&k| (queue.waiting[k].steps.len(), queue.waiting[k].index));
-            if let Some(k) = behind {
-                return Some(queue.waiting.swap_remove(k));
-            }
-            queue = changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+        if queue.failed.is_some() {
+            return None;
         }
+        if queue.open < most_open
+            && let Some(chain) = queue.fresh.pop()
+        {
+            queue.open += 1;
+            return Some(chain);
+        }
+        let progress = |k: &usize| (queue.waiting[*k].steps.len(), queue.waiting[*k].index);
+        let behind = (0..queue.waiting.len()).min_by_key(progress)?;
+        Some(queue.waiting.swap_remove(behind))
     };
     let work = || {
-        let _alarm = Alarm(|| {
-            lock().failed = Some(Error::Interrupted);
-            changed.notify_all();
-        });
         while let Some(mut chain) = take() {
             let out_of_time = !chain.steps.is_empty() && control.out_of_time();
             if chain.steps.len() == order.len() || out_of_time {
                 let Chain { index, scored, path, steps } = chain;
-                let weight = path.into_weight();
-                let walked = certify_chain(shared, &weight, scored.as_deref(), steps, cs, order, control);
+                let solved = Solved { index, scored, weight: path.into_weight(), steps };
                 let mut queue = lock();
                 queue.open -= 1;
-                match walked {
-                    Ok(walked) => queue.finished.push((index, walked)),
-                    Err(error) => queue.failed = Some(error),
+                queue.solved.push(solved);
+                let last = queue.open == 0 && queue.fresh.is_empty();
+                if queue.solved.len() == CERTIFIED_AT_ONCE || last {
+                    let batch = std::mem::take(&mut queue.solved);
+                    drop(queue);
+                    let walked = certify_paths(shared, batch, cs, order, control);
+                    let mut queue = lock();
+                    match walked {
+                        Ok(walked) => queue.finished.extend(walked),
+                        Err(error) => queue.failed = Some(error),
+                    }
                 }
             } else {
                 let step = chain.path.advance(shared, cs[order[chain.steps.len()]], control);
@@ -507,7 +517,6 @@ fn walk<T: Working>(
                     Err(error) => queue.failed = Some(error),
                 }
             }
-            changed.notify_all();
         }
     };
     rayon::broadcast(|_| work());
@@ -520,26 +529,19 @@ fn walk<T: Working>(
     Ok(queue.finished.into_iter().map(|(_, walked)| walked).collect())
 }
 
-/// Recomputes Kβ of all models of a path in one product and judges them.
-fn certify_chain<T: Entry>(
+/// Recomputes Kβ of all models of these paths in one product and judges them.
+fn certify_paths<T: Entry>(
     shared: &Shared<T>,
-    weight: &[f64],
-    scored: Option<&[usize]>,
-    steps: Vec<Step>,
+    paths: Vec<Solved>,
     cs: &[f64],
     order: &[usize],
     control: &Control,
-) -> Result<Walked> {
-    let mut walked = Walked {
-        records: vec![Record::NOT_RUN; cs.len()],
-        beta: vec![Vec::new(); cs.len()],
-        f: vec![Vec::new(); cs.len()],
-    };
+) -> Result<Vec<(usize, Walked)>> {
     // Solutions repeat at large C, once no row is at its bound any more, and are multiples of each
     // other at small C, while all rows are: one product serves them all.
     let mut distinct: Vec<&[f64]> = Vec::new();
-    let mut product_of = Vec::with_capacity(steps.len());
-    for step in &steps {
+    let mut product_of = Vec::new();
+    for step in paths.iter().flat_map(|path| &path.steps) {
         let ratio = distinct.last().and_then(|last| multiple(&step.beta, last));
         if ratio.is_none() {
             distinct.push(&step.beta);
@@ -547,24 +549,37 @@ fn certify_chain<T: Entry>(
         product_of.push((distinct.len() - 1, ratio.unwrap_or(1.0)));
     }
     let products = shared.gram.times(&distinct, control)?;
-    for ((step, &k), &(product, ratio)) in steps.iter().zip(order).zip(&product_of) {
-        let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
-        let weight: Vec<f64> = weight.iter().map(|w| w * cs[k]).collect();
-        let certificate = certify(shared.loss, &shared.y, &weight, &step.beta, step.b, &f, |theta| {
-            shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
-        });
-        walked.records[k] = record(step.outcome, certificate, step.b, shared.settings.tol);
-        match scored {
-            Some(units) => walked.f[k] = units.iter().map(|&u| f[u]).collect(),
-            None => walked.f[k] = f,
+    let mut product_of = product_of.into_iter();
+    let judged = |path: &Solved| {
+        let mut walked = Walked {
+            records: vec![Record::NOT_RUN; cs.len()],
+            beta: vec![Vec::new(); cs.len()],
+            f: vec![Vec::new(); cs.len()],
+        };
+        for ((step, &k), (product, ratio)) in path.steps.iter().zip(order).zip(&mut product_of) {
+            let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
+            let weight: Vec<f64> = path.weight.iter().map(|w| w * cs[k]).collect();
+            let certificate = certify(shared.loss, &shared.y, &weight, &step.beta, step.b, &f, |theta| {
+                shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
+            });
+            walked.records[k] = record(step.outcome, certificate, step.b, shared.settings.tol);
+            match &path.scored {
+                Some(units) => walked.f[k] = units.iter().map(|&u| f[u]).collect(),
+                None => walked.f[k] = f,
+            }
         }
-    }
-    if scored.is_none() {
-        for (step, &k) in steps.into_iter().zip(order) {
-            walked.beta[k] = step.beta;
+        walked
+    };
+    let walked: Vec<Walked> = paths.iter().map(judged).collect();
+    let with_beta = |(path, mut walked): (Solved, Walked)| {
+        if path.scored.is_none() {
+            for (step, &k) in path.steps.into_iter().zip(order) {
+                walked.beta[k] = step.beta;
+            }
         }
-    }
-    Ok(walked)
+        (path.index, walked)
+    };
+    Ok(paths.into_iter().zip(walked).map(with_beta).collect())
 }
 
 /// The factor that makes `b` into `a`, if one does to rounding.

@@ -3,11 +3,13 @@
 use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
+use crate::cv::CERTIFIED_AT_ONCE;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
+use crate::solver::Cholesky;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
 pub trait Entry: Copy + Default + Send + Sync + 'static {
@@ -75,9 +77,10 @@ impl<T: Entry> Gram<T> {
     }
 
     /// Bytes that a whole fit on `n` rows with `threads` workers is planned to take: the matrix, and for
-    /// each path in work a factor of its free set and a few vectors a C.
+    /// each path in work a factor of its free set and its solutions, for those in certification two
+    /// vectors a C.
     pub fn planned_bytes(n: usize, models_kept: usize, threads: usize) -> u64 {
-        let vectors = (models_kept * padded(n) * 8 * (threads + 2)) as u64;
+        let vectors = (models_kept * padded(n) * 8 * (threads + 2 * CERTIFIED_AT_ONCE + 2)) as u64;
         Self::bytes(n) + Self::bytes(n) / 5 + vectors + (64 << 20)
     }
 
@@ -212,49 +215,66 @@ impl<T: Entry> Gram<T> {
         );
     }
 
-    /// K·B for columns `b` (each of n values): the products the certificate needs, in f64, tile by tile.
+    /// K·B for columns `b` (each of n values) in f64, tile by tile, on the threads that are idle.
     ///
     /// Rows of zeros in B are left out; the order of summation does not depend on the threads.
     pub(crate) fn times(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
         let used: Vec<usize> = (0..self.n).filter(|&i| b.iter().any(|c| c[i] != 0.0)).collect();
-        let mut products = vec![vec![0.0; self.n]; b.len()];
-        let (mut left, mut right, mut out) = (Vec::new(), Vec::new(), Vec::new());
-        for start in (0..self.n).step_by(BAND) {
-            control.check()?;
-            let m = BAND.min(self.n - start);
-            out.clear();
-            out.resize(m * b.len(), 0.0);
-            for part in used.chunks(BAND) {
-                // K is symmetric: column `i` of the tile is a stretch of row `i`.
-                left.resize(m * part.len(), 0.0);
-                vectorise(
-                    #[inline(always)]
-                    || {
-                        for (&i, column) in part.iter().zip(left.chunks_exact_mut(m)) {
-                            for (wide, value) in column.iter_mut().zip(&self.row(i)[start..start + m]) {
-                                *wide = value.wide();
-                            }
-                        }
-                    },
-                );
-                right.clear();
-                for c in b {
-                    right.extend(part.iter().map(|&i| c[i]));
-                }
-                matmul(
-                    MatMut::from_column_major_slice_mut(&mut out, m, b.len()),
-                    Accum::Add,
-                    MatRef::from_column_major_slice(&left, m, part.len()),
-                    MatRef::from_column_major_slice(&right, part.len(), b.len()),
-                    1.0,
-                    Par::Seq,
-                );
-            }
-            for (product, tile) in products.iter_mut().zip(out.chunks_exact(m)) {
-                product[start..start + m].copy_from_slice(tile);
+        let bands: Vec<usize> = (0..self.n).step_by(BAND).collect();
+        let tiles = bands
+            .into_par_iter()
+            .map_init(<(Vec<f64>, Vec<f64>)>::default, |(left, right), start| {
+                control.check()?;
+                Ok(self.times_band(start, b, &used, left, right))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut products = vec![Vec::with_capacity(self.n); b.len()];
+        for tile in tiles {
+            for (product, column) in products.iter_mut().zip(tile.chunks_exact(tile.len() / b.len())) {
+                product.extend_from_slice(column);
             }
         }
         Ok(products)
+    }
+
+    /// The rows from `start` of K·B, column after column.
+    fn times_band(
+        &self,
+        start: usize,
+        b: &[&[f64]],
+        used: &[usize],
+        left: &mut Vec<f64>,
+        right: &mut Vec<f64>,
+    ) -> Vec<f64> {
+        let m = BAND.min(self.n - start);
+        let mut out = vec![0.0; m * b.len()];
+        for part in used.chunks(BAND) {
+            // K is symmetric: column `i` of the tile is a stretch of row `i`.
+            left.resize(m * part.len(), 0.0);
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (&i, column) in part.iter().zip(left.chunks_exact_mut(m)) {
+                        for (wide, value) in column.iter_mut().zip(&self.row(i)[start..start + m]) {
+                            *wide = value.wide();
+                        }
+                    }
+                },
+            );
+            right.clear();
+            for c in b {
+                right.extend(part.iter().map(|&i| c[i]));
+            }
+            matmul(
+                MatMut::from_column_major_slice_mut(&mut out, m, b.len()),
+                Accum::Add,
+                MatRef::from_column_major_slice(left, m, part.len()),
+                MatRef::from_column_major_slice(right, part.len(), b.len()),
+                1.0,
+                Par::Seq,
+            );
+        }
+        out
     }
 }
 
@@ -274,11 +294,10 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     let m = sample.len();
     // Rows that are equal, of different classes, do no harm: only one of them can be free. Their pivot
     // is 0, and the factorisation makes it infinite for the others' sake.
-    let mut k = faer::Mat::from_fn(m, m, |i, j| tile.values[i * m + j]);
-    let tiny = 1e-12;
-    crate::solver::cholesky_in_place(&mut k, tiny, control)?;
-    let pivot = |j: usize| k[(j, j)] * k[(j, j)];
-    Ok((0..m).all(|j| pivot(j) > SMALLEST_PIVOT))
+    let factor = Cholesky::<f64>::new(m, 1e-12, control, |q, column| {
+        column.copy_from_slice(&tile.values[q * m + q..(q + 1) * m]);
+    })?;
+    Ok(factor.pivots().all(|pivot| pivot > SMALLEST_PIVOT))
 }
 
 /// Zeros whose pages the system hands out when they are first written, by whichever thread writes;

@@ -66,14 +66,17 @@ pub(crate) struct Path<T> {
     /// Weight of each unit; 0 holds it out.
     weight: Vec<f64>,
     solver: BoxSolver<T>,
+    /// Where to start, at C = 1.
+    constant: Option<Point>,
     /// The last two solutions with their C.
     last: Option<(f64, Point)>,
     before: Option<(f64, Point)>,
 }
 
 impl<T: Working> Path<T> {
-    pub fn new(weight: Vec<f64>) -> Self {
-        Self { weight, solver: BoxSolver::default(), last: None, before: None }
+    /// A path with these weights, to start from their constant model.
+    pub fn new(weight: Vec<f64>, constant: Point) -> Self {
+        Self { weight, solver: BoxSolver::default(), constant: Some(constant), last: None, before: None }
     }
 
     /// Ends the path: its factor and points go, the weights are returned.
@@ -113,7 +116,10 @@ impl<T: Working> Path<T> {
     }
 
     fn start(&mut self, qp: &BoxQp<T>, c: f64) -> Point {
-        let Some((c1, last)) = &self.last else { return constant_start(qp) };
+        if let Some(constant) = self.constant.take() {
+            return constant.scaled(qp, c);
+        }
+        let Some((c1, last)) = &self.last else { return Point::origin(qp.n()) };
         if !has_bounded(qp, &last.beta, c1 / c) {
             // No row is held by its box: the solution is the same at every larger C.
             return last.clone();
@@ -162,9 +168,41 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
     point
 }
 
-/// The start at the smallest C: the model f = b, whose losses pull each row to a level, except the
-/// rows whose kink is at b; of those the ones with the smallest f take what Σβ = 0 leaves.
-fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
+/// Where every path starts, at C = 1: the model f = b, whose losses pull each row to a level, except
+/// the rows whose kink is at b; of those the ones with the smallest f take what Σβ = 0 leaves.
+/// It scales with C. All paths' products with K are one pass over it.
+pub(crate) fn constant_starts<T: Working>(
+    shared: &Shared<T>,
+    weights: &[&[f64]],
+    control: &Control,
+) -> Result<Vec<Point>> {
+    let n = shared.gram.n();
+    let add = |points: &mut [Point], deltas: &[Vec<f64>]| -> Result<()> {
+        let deltas: Vec<&[f64]> = deltas.iter().map(|delta| &delta[..n]).collect();
+        for (point, product) in points.iter_mut().zip(shared.gram.times(&deltas, control)?) {
+            for (f, change) in point.f.iter_mut().zip(product) {
+                *f += change;
+            }
+        }
+        Ok(())
+    };
+    let problem = |weight: &[f64]| BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, weight, 1.0);
+    let (mut points, tied): (Vec<Point>, Vec<Vec<usize>>) = weights.iter().map(|w| settle(&problem(w))).unzip();
+    let betas: Vec<Vec<f64>> = points.iter().map(|point| point.beta.clone()).collect();
+    add(&mut points, &betas)?;
+    let filled: Vec<Vec<f64>> = (points.iter_mut().zip(tied).zip(weights))
+        .map(|((point, tied), weight)| fill_up(&problem(weight), point, tied))
+        .collect();
+    add(&mut points, &filled)?;
+    for (point, weight) in points.iter_mut().zip(weights) {
+        point.restore_sum(&problem(weight));
+    }
+    Ok(points)
+}
+
+/// The constant model: every row at the level it is pulled to, the lower one if its kink is at b.
+/// Those rows are returned too; Σβ ≤ 0.
+fn settle<T: Entry>(qp: &BoxQp<T>) -> (Point, Vec<usize>) {
     let n = qp.n();
     let mut point = Point::origin(n);
     // b is where the pull Σβ*(b) changes sign: walk the kinks from below.
@@ -185,39 +223,34 @@ fn constant_start<T: Entry>(qp: &BoxQp<T>) -> Point {
     let b = point.b;
     let mut tied = Vec::new();
     for i in 0..n {
-        let level = if b < qp.kink_high[i] {
+        point.beta[i] = if b < qp.kink_high[i] {
             qp.hi[i]
         } else if b < qp.kink_low[i] {
             qp.mid[i]
         } else {
             qp.lo[i]
         };
-        point.beta[i] = level;
         if b == qp.kink_low[i] && qp.lo[i] < qp.mid[i] || b == qp.kink_high[i] && qp.mid[i] < qp.hi[i] {
             tied.push(i);
         }
     }
-    let settled: Vec<usize> = (0..n).filter(|&i| point.beta[i] != 0.0).collect();
-    let deltas: Vec<f64> = settled.iter().map(|&i| point.beta[i]).collect();
-    point.add(qp, &settled, &deltas);
-    // Σβ ≤ 0 now, since tied rows stand at the lower end of their segment.
+    (point, tied)
+}
+
+/// Raises tied rows, those with the smallest f first, until Σβ = 0; returns by how much each.
+fn fill_up<T: Entry>(qp: &BoxQp<T>, point: &mut Point, mut tied: Vec<usize>) -> Vec<f64> {
     tied.sort_unstable_by(|&a, &b| point.f[a].total_cmp(&point.f[b]).then(a.cmp(&b)));
     let mut missing = -point.beta.iter().sum::<f64>();
-    let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+    let mut deltas = vec![0.0; point.beta.len()];
     for i in tied {
         let old = point.beta[i];
-        let top = if b == qp.kink_high[i] { qp.hi[i] } else { qp.mid[i] };
+        let top = if point.b == qp.kink_high[i] { qp.hi[i] } else { qp.mid[i] };
         let take = (top - old).min(missing.max(0.0));
         point.beta[i] = if take == top - old { top } else { old + take };
-        if take > 0.0 {
-            changed.push(i);
-            deltas.push(point.beta[i] - old);
-            missing -= take;
-        }
+        deltas[i] = point.beta[i] - old;
+        missing -= take;
     }
-    point.add(qp, &changed, &deltas);
-    point.restore_sum(qp);
-    point
+    deltas
 }
 
 /// Re-solves at one C after one unit's weight fell, from the solution with all rows.

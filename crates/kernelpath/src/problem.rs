@@ -164,6 +164,17 @@ impl Point {
         Self { beta: vec![0.0; padded(n)], f: vec![0.0; padded(n)], b: 0.0, noise: 0.0, eager: Vec::new() }
     }
 
+    /// The point of a problem with boxes `factor` times as wide, whose levels stay exact.
+    pub fn scaled<T: Entry>(mut self, qp: &BoxQp<T>, factor: f64) -> Self {
+        for (beta, f) in self.beta.iter_mut().zip(&mut self.f) {
+            *beta *= factor;
+            *f *= factor;
+        }
+        self.noise *= factor;
+        self.restore_sum(qp);
+        self
+    }
+
     /// f ← f + Σ δᵢ K_i.
     pub fn add<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], deltas: &[f64]) {
         qp.gram.add_rows(rows, deltas, &mut self.f);

@@ -9,10 +9,8 @@ use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
 
-use super::factor::{KktFactor, Working};
-
-/// A border wider than this share of the base set is given up for a new factor.
-const WIDEST_BORDER: f64 = 0.2;
+use super::cholesky::Working;
+use super::factor::KktFactor;
 
 /// What carries over between rounds, C's and problems on the same Gram.
 pub(super) struct ActiveSet<T> {
@@ -128,11 +126,7 @@ impl<T: Working> ActiveSet<T> {
     }
 
     fn factor_for(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<T>> {
-        let fits = |factor: &KktFactor<T>| {
-            let widest = WIDEST_BORDER * factor.base_len().min(rows.len()) as f64 + 24.0;
-            (factor.columns_for(rows) as f64) < widest
-        };
-        match self.factor.take().filter(fits) {
+        match self.factor.take().filter(|factor| factor.fits(rows)) {
             Some(factor) => Ok(self.factor.insert(factor)),
             None => Ok(self.factor.insert(KktFactor::new(qp.gram, rows, 0.0, control)?)),
         }

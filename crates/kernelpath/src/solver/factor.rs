@@ -13,33 +13,15 @@
 //! costs one triangular solve. The factor is single precision: rounds recompute their residual in
 //! f64, which makes them the iterative refinement.
 
-use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::Solve;
-use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
-use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, Par, Spec};
+use faer::{Accum, Mat, Par};
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
 use crate::observe::Control;
 
-/// Columns of the blocks a factorisation proceeds in; an interruption is seen between them.
-const BLOCK: usize = 256;
-
-/// The precision of a factor.
-pub(crate) trait Working: Entry + faer::traits::RealField {
-    /// Ridge, relative to the largest diagonal entry.
-    const RIDGE: f64;
-}
-
-impl Working for f32 {
-    const RIDGE: f64 = 1e-6;
-}
-
-impl Working for f64 {
-    const RIDGE: f64 = 1e-9;
-}
+use super::cholesky::{Cholesky, Working};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Border {
@@ -53,7 +35,7 @@ pub(super) struct KktFactor<R> {
     base: Vec<usize>,
     /// Position of each Gram row in `base`, or `ABSENT`.
     position: Vec<u32>,
-    cholesky: Mat<R>,
+    cholesky: Cholesky<R>,
     border: Vec<Border>,
     /// Border column of each Gram row (entering or leaving), or `ABSENT`.
     column: Vec<u32>,
@@ -64,22 +46,22 @@ pub(super) struct KktFactor<R> {
 
 const ABSENT: u32 = u32::MAX;
 
+/// A border wider than this share of the base set is given up for a new factor.
+const WIDEST_BORDER: f64 = 0.2;
+
 impl<R: Working> KktFactor<R> {
     /// Factorises K + ρI on the given rows, ρ at least the ridge that this precision needs.
     pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
         let ridge = ridge.max(R::RIDGE * scale);
-        let mut a = Mat::<R>::zeros(m, m);
-        for (q, &i) in rows.iter().enumerate() {
-            let row = gram.row(i);
-            let column = a.col_as_slice_mut(q);
-            for (value, &j) in column[q..].iter_mut().zip(&rows[q..]) {
+        let cholesky = Cholesky::new(m, R::RIDGE * scale, control, |q, column| {
+            let row = gram.row(rows[q]);
+            for (value, &j) in column.iter_mut().zip(&rows[q..]) {
                 *value = R::narrow(row[j].wide());
             }
-            column[q] = R::narrow(row[i].wide() + ridge);
-        }
-        cholesky_in_place(&mut a, R::RIDGE * scale, control)?;
+            column[0] = R::narrow(row[rows[q]].wide() + ridge);
+        })?;
         let mut position = vec![ABSENT; gram.n()];
         for (q, &i) in rows.iter().enumerate() {
             position[i] = q as u32;
@@ -87,7 +69,7 @@ impl<R: Working> KktFactor<R> {
         let mut factor = Self {
             base: rows.to_vec(),
             position,
-            cholesky: a,
+            cholesky,
             border: Vec::new(),
             column: vec![ABSENT; gram.n()],
             v: Mat::zeros(m, 0),
@@ -109,15 +91,11 @@ impl<R: Working> KktFactor<R> {
         }
     }
 
-    /// Number of rows the factor was made for.
-    pub fn base_len(&self) -> usize {
-        self.base.len()
-    }
-
-    /// How many border columns the factor would hold after a solve on `free`.
-    pub fn columns_for(&self, free: &[usize]) -> usize {
-        let changes = self.changes(free);
-        self.border.len() + changes.iter().filter(|b| self.column_of(**b).is_none()).count()
+    /// Whether a solve on `free` is cheaper with this factor and its border than with a new one.
+    pub fn fits(&self, free: &[usize]) -> bool {
+        let new = self.changes(free).iter().filter(|b| self.column_of(**b).is_none()).count();
+        let widest = WIDEST_BORDER * self.base.len().min(free.len()) as f64 + 24.0;
+        ((self.border.len() + new) as f64) < widest
     }
 
     fn column_of(&self, border: Border) -> Option<usize> {
@@ -172,7 +150,7 @@ impl<R: Working> KktFactor<R> {
             }
         }
         self.border.extend_from_slice(new);
-        solve_lower_triangular_in_place(self.cholesky.as_ref(), self.v.as_mut().subcols_mut(old, new.len()), Par::Seq);
+        self.cholesky.solve_lower(self.v.as_mut().subcols_mut(old, new.len()));
         let mut products = Mat::<R>::zeros(total, new.len());
         matmul(
             products.as_mut(),
@@ -215,7 +193,7 @@ impl<R: Working> KktFactor<R> {
                 q => w0[(q as usize, 0)] = R::narrow(value / scale),
             }
         }
-        solve_lower_triangular_in_place(self.cholesky.as_ref(), w0.as_mut(), Par::Seq);
+        self.cholesky.solve_lower(w0.as_mut());
 
         let v = self.v.as_ref();
         let mut products = Mat::<R>::zeros(self.border.len(), 1);
@@ -245,7 +223,7 @@ impl<R: Working> KktFactor<R> {
             z[(c, 0)] = R::narrow(small[(a, 0)]);
         }
         matmul(w0.as_mut(), Accum::Add, v.subcols(0, self.border.len()), z.as_ref(), R::narrow(-1.0), Par::Seq);
-        solve_upper_triangular_in_place(self.cholesky.as_ref().transpose(), w0.as_mut(), Par::Seq);
+        self.cholesky.solve_upper(w0.as_mut());
 
         let mut entered = 1;
         let x = free
@@ -260,37 +238,4 @@ impl<R: Working> KktFactor<R> {
             .collect();
         (x, small[(0, 0)] * scale)
     }
-}
-
-/// Left-looking blocked Cholesky of the lower triangle. A pivot below `tiny` belongs to a row that
-/// depends on earlier ones: it is made huge, so that this row does not move.
-pub(crate) fn cholesky_in_place<R: Working>(a: &mut Mat<R>, tiny: f64, control: &Control) -> Result<()> {
-    let m = a.nrows();
-    let regularization = LltRegularization {
-        dynamic_regularization_delta: R::narrow(tiny * 1e16),
-        dynamic_regularization_epsilon: R::narrow(tiny * 0.5),
-    };
-    let params = Spec::default();
-    let mut memory = faer::dyn_stack::MemBuffer::new(llt::cholesky_in_place_scratch::<R>(BLOCK, Par::Seq, params));
-    for start in (0..m).step_by(BLOCK) {
-        control.check()?;
-        let width = BLOCK.min(m - start);
-        let (done, rest) = a.as_mut().split_at_col_mut(start);
-        let panel_done = done.rb().subrows(start, m - start);
-        let mut panel = rest.subcols_mut(0, width).subrows_mut(start, m - start);
-        matmul(
-            panel.rb_mut(),
-            Accum::Add,
-            panel_done,
-            panel_done.subrows(0, width).transpose(),
-            R::narrow(-1.0),
-            Par::Seq,
-        );
-        let (mut diagonal, below) = panel.split_at_row_mut(width);
-        let stack = faer::dyn_stack::MemStack::new(&mut memory);
-        // With the regularisation no pivot is refused; NaN (from infinite kernels) shows in the gap.
-        let _ = llt::cholesky_in_place(diagonal.rb_mut(), regularization, Par::Seq, stack, params);
-        solve_lower_triangular_in_place(diagonal.rb(), below.transpose_mut(), Par::Seq);
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! How one problem is minimised.
 
 mod active_set;
+mod cholesky;
 mod factor;
 mod proximal;
 mod smo;
@@ -11,7 +12,7 @@ use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
 use crate::simd::vectorise;
 use active_set::ActiveSet;
-pub(crate) use factor::{Working, cholesky_in_place};
+pub(crate) use cholesky::{Cholesky, Working};
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
@@ -109,7 +110,7 @@ impl<T: Working> BoxSolver<T> {
                 }
                 failures += 1;
                 start.restore_sum(qp);
-                let (reached, had) = (judge(qp, point, run.tol).dual, judge(qp, &mut start, run.tol).dual);
+                let (reached, had) = (dual_value(qp, point), dual_value(qp, &start));
                 if reached < had || reached.is_nan() {
                     *point = start;
                 }
@@ -134,7 +135,7 @@ impl<T: Working> BoxSolver<T> {
 
     /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
     fn rounds(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
-        let slack = violation_target(qp, judge(qp, point, run.tol), run.tol);
+        let slack = violation_target(qp, dual_value(qp, point), run.tol);
         self.active_set.begin(qp, point);
         let mut changes = usize::MAX;
         let mut patience = 2;
@@ -202,7 +203,7 @@ fn smo_steps<T: Entry>(
     free: usize,
 ) -> Result<Option<Status>> {
     let mut taken = 0;
-    let target = violation_target(qp, judge(qp, point, run.tol), run.tol);
+    let target = violation_target(qp, dual_value(qp, point), run.tol);
     while taken < budget {
         let most = (free / 4 + 64).min(run.max_iter - run.steps);
         let report = smo::run(qp, point, most, target, run.control)?;
@@ -260,8 +261,15 @@ pub(crate) fn holds<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> boo
 }
 
 /// If no row violates its condition by more than this, the gap is below `tol`.
-fn violation_target<T>(qp: &BoxQp<T>, judgement: Judgement, tol: f64) -> f64 {
-    0.5 * tol * (judgement.dual.abs()) / qp.total_weight
+fn violation_target<T>(qp: &BoxQp<T>, dual: f64, tol: f64) -> f64 {
+    0.5 * tol * dual.abs() / qp.total_weight
+}
+
+fn dual_value<T: Entry>(qp: &BoxQp<T>, point: &Point) -> f64 {
+    vectorise(
+        #[inline(always)]
+        || dual_objective(qp, &point.beta, &point.f),
+    )
 }
 
 /// Dual objective and gap at the best intercept, which is stored in the point.
@@ -270,10 +278,7 @@ fn violation_target<T>(qp: &BoxQp<T>, judgement: Judgement, tol: f64) -> f64 {
 /// (k₁−g)₊(mid−β)₊ + (k₂−g)₊(hi−max(β,mid)) + (g−k₁)₊(min(β,mid)−lo) + (g−k₂)₊(β−mid)₊ with
 /// g = f + b and kinks k₁ ≥ k₂.
 fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
-    let dual = vectorise(
-        #[inline(always)]
-        || dual_objective(qp, &point.beta, &point.f),
-    );
+    let dual = dual_value(qp, point);
     let (top, bottom) = vectorise(
         #[inline(always)]
         || kkt_interval(qp, &point.beta, &point.f),

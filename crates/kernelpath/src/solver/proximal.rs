@@ -21,9 +21,6 @@ use super::factor::KktFactor;
 /// Newton steps for one centre.
 pub(super) const MAX_NEWTON: usize = 100;
 
-/// A border wider than this share of the base set is given up for a new factor.
-const WIDEST_BORDER: f64 = 0.25;
-
 /// Minimises Φ around β̄ = `point.beta` and moves the point to the minimiser, clipped to the box;
 /// Σβ = 0 holds up to the accuracy of the minimum. Returns the Newton steps it took.
 pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, control: &Control) -> Result<usize> {
@@ -65,10 +62,7 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             let pull: f64 = wanted.iter().map(|w| w.a).sum();
             direction.b = pull.signum();
         } else {
-            let fits = |f: &KktFactor<f64>| {
-                (f.columns_for(&rows) as f64) < WIDEST_BORDER * f.base_len().min(rows.len()) as f64 + 24.0
-            };
-            let solver = match factor.take().filter(fits) {
+            let solver = match factor.take().filter(|factor| factor.fits(&rows)) {
                 Some(old) => factor.insert(old),
                 None => factor.insert(KktFactor::new(qp.gram, &rows, rho, control)?),
             };

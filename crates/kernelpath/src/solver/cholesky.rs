@@ -1,0 +1,103 @@
+//! A Cholesky factor in panels of columns: only the lower triangle takes memory.
+
+use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, Par, Spec};
+
+use crate::error::Result;
+use crate::gram::Entry;
+use crate::observe::Control;
+
+/// Columns of a panel; an interruption is seen between panels.
+const PANEL: usize = 256;
+
+/// The precision of a factor.
+pub(crate) trait Working: Entry + faer::traits::RealField {
+    /// Ridge, relative to the largest diagonal entry.
+    const RIDGE: f64;
+}
+
+impl Working for f32 {
+    const RIDGE: f64 = 1e-6;
+}
+
+impl Working for f64 {
+    const RIDGE: f64 = 1e-9;
+}
+
+/// L with A = LLᵀ.
+pub(crate) struct Cholesky<R> {
+    order: usize,
+    /// Panel k holds columns k·PANEL and on, of the rows from k·PANEL down.
+    panels: Vec<Mat<R>>,
+}
+
+impl<R: Working> Cholesky<R> {
+    /// Factorises the matrix whose column `q` is written, from the diagonal down, by `fill`.
+    ///
+    /// A pivot below `tiny` belongs to a row that depends on earlier ones: it is made huge, so that this
+    /// row does not move.
+    pub fn new(order: usize, tiny: f64, control: &Control, mut fill: impl FnMut(usize, &mut [R])) -> Result<Self> {
+        let regularization = LltRegularization {
+            dynamic_regularization_delta: R::narrow(tiny * 1e16),
+            dynamic_regularization_epsilon: R::narrow(tiny * 0.5),
+        };
+        let params = Spec::default();
+        let mut memory = faer::dyn_stack::MemBuffer::new(llt::cholesky_in_place_scratch::<R>(PANEL, Par::Seq, params));
+        let mut factor = Self { order, panels: Vec::with_capacity(order.div_ceil(PANEL)) };
+        for start in (0..order).step_by(PANEL) {
+            control.check()?;
+            let width = PANEL.min(order - start);
+            let mut panel = Mat::<R>::zeros(order - start, width);
+            for c in 0..width {
+                fill(start + c, &mut panel.col_as_slice_mut(c)[c..]);
+            }
+            for (k, done) in factor.panels.iter().enumerate() {
+                let done = done.as_ref().subrows(start - k * PANEL, order - start);
+                let across = done.subrows(0, width).transpose();
+                matmul(panel.as_mut(), Accum::Add, done, across, R::narrow(-1.0), Par::Seq);
+            }
+            let (mut diagonal, below) = panel.as_mut().split_at_row_mut(width);
+            let stack = faer::dyn_stack::MemStack::new(&mut memory);
+            // With the regularisation no pivot is refused; NaN (from infinite kernels) shows in the gap.
+            let _ = llt::cholesky_in_place(diagonal.rb_mut(), regularization, Par::Seq, stack, params);
+            solve_lower_triangular_in_place(diagonal.rb(), below.transpose_mut(), Par::Seq);
+            factor.panels.push(panel);
+        }
+        Ok(factor)
+    }
+
+    /// The pivots: squares of the diagonal of L.
+    pub fn pivots(&self) -> impl Iterator<Item = f64> {
+        self.panels.iter().flat_map(|panel| {
+            (0..panel.ncols()).map(|c| {
+                let value = panel[(c, c)].wide();
+                value * value
+            })
+        })
+    }
+
+    /// B ← L⁻¹B.
+    pub fn solve_lower(&self, mut b: MatMut<R>) {
+        for (k, panel) in self.panels.iter().enumerate() {
+            let (diagonal, below) = panel.as_ref().split_at_row(panel.ncols());
+            let (mut head, tail) =
+                b.rb_mut().subrows_mut(k * PANEL, self.order - k * PANEL).split_at_row_mut(panel.ncols());
+            solve_lower_triangular_in_place(diagonal, head.rb_mut(), Par::Seq);
+            matmul(tail, Accum::Add, below, head.rb(), R::narrow(-1.0), Par::Seq);
+        }
+    }
+
+    /// B ← L⁻ᵀB.
+    pub fn solve_upper(&self, mut b: MatMut<R>) {
+        for (k, panel) in self.panels.iter().enumerate().rev() {
+            let (diagonal, below) = panel.as_ref().split_at_row(panel.ncols());
+            let (mut head, tail) =
+                b.rb_mut().subrows_mut(k * PANEL, self.order - k * PANEL).split_at_row_mut(panel.ncols());
+            matmul(head.rb_mut(), Accum::Add, below.transpose(), tail.rb(), R::narrow(-1.0), Par::Seq);
+            solve_upper_triangular_in_place(diagonal.transpose(), head, Par::Seq);
+        }
+    }
+}
