@@ -11,7 +11,7 @@ use boundary::{Matrix, run, unwrap};
 use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
 use kernelpath::{
     Bandwidth, Control, Fold, Folds, Kernel, KernelFn, Loss, PathFit as Fit, Precision, Request, Selection, Settings,
-    Shape, Status,
+    Shape, Solver, Status,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -186,14 +186,17 @@ fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
     Ok(Folds::Splits(splits))
 }
 
-/// Fits every fold and the whole data at every C, each model with its certificate.
+/// Fits every fold and the whole data at every C, each model with its certificate; one fit a loss, given as a name and
+/// its constant (0 if it has none), all on one kernel matrix.
 #[pyfunction]
-#[pyo3(signature = (X, y, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[pyo3(signature = (X, y, *, losses, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
-fn fit_path<'py>(
+fn fit_paths<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     y: PyReadonlyArray1<'py, f64>,
+    losses: Vec<(String, f64)>,
+    solver: &str,
     kernel: &str,
     gamma: f64,
     degree: u32,
@@ -206,7 +209,7 @@ fn fit_path<'py>(
     n_threads: usize,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<PathFit> {
+) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
     let (y, cs) = (y.as_array().to_vec(), cs.as_array().to_vec());
     let budget = match time_budget {
@@ -219,7 +222,8 @@ fn fit_path<'py>(
     let request = Request {
         x: x.rows(),
         y: &y,
-        loss: Loss::Hinge,
+        losses: unwrap(losses.iter().map(|(name, constant)| Loss::from_name(name, *constant)).collect())?,
+        solver: unwrap(Solver::from_name(solver))?,
         kernel: kernel_fn(kernel, gamma, degree, coef0)?,
         cs: &cs,
         folds: read_folds(folds)?,
@@ -227,9 +231,9 @@ fn fit_path<'py>(
         precision: unwrap(Precision::from_name(dtype))?,
         threads: n_threads,
     };
-    let fit = run(py, &control, progress, || kernelpath::fit_path(&request, &control))?;
-    let scores = fit.scores(&y, kernelpath::accuracy);
-    Ok(PathFit { fit, scores })
+    let fits = run(py, &control, progress, || kernelpath::fit_paths(&request, &control))?;
+    let with_scores = |fit: Fit| PathFit { scores: fit.scores(&y), fit };
+    Ok(fits.into_iter().map(with_scores).collect())
 }
 
 /// Every model of a fit.
@@ -252,7 +256,8 @@ impl PathFit {
 
 #[pymethods]
 impl PathFit {
-    /// Accuracy of each fold's test rows, shape (n_folds, n_C); NaN where not run.
+    /// Mean score of each fold's test rows (accuracy, or for regression the negative loss), shape (n_folds, n_C);
+    /// NaN where not run.
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         matrix(py, self.scores.concat(), self.fit.cs.len())
@@ -293,6 +298,12 @@ impl PathFit {
     fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         let refit = self.fit.records.last().map_or(&[][..], Vec::as_slice);
         refit.iter().map(|r| r.b).collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// The solver that was used.
+    #[getter]
+    fn solver(&self) -> &'static str {
+        self.fit.solver
     }
 
     /// Bytes of the kernel matrix.
@@ -360,6 +371,8 @@ impl PathFit {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
+    module.add("LOSSES", PyTuple::new(py, Loss::NAMES)?)?;
+    module.add("SOLVERS", PyTuple::new(py, Solver::NAMES)?)?;
     module.add("STATUS_NAMES", PyTuple::new(py, Status::NAMES)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<PathFit>()?;
@@ -369,6 +382,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
-    module.add_function(wrap_pyfunction!(fit_path, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_paths, module)?)?;
     Ok(())
 }

@@ -63,6 +63,29 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// No loss.
+    #[error("no loss given: give at least one")]
+    NoLoss,
+    /// A solver that cannot minimise this loss.
+    #[error("solver {solver:?} does not fit the {loss} loss, {why}; what fits: {}", .fitting.join(", "))]
+    Solver {
+        /// The solver asked for.
+        solver: &'static str,
+        /// The loss.
+        loss: &'static str,
+        /// What the solver misses.
+        why: &'static str,
+        /// The solvers that can.
+        fitting: Vec<&'static str>,
+    },
+    /// The eigendecomposition of the kernel matrix failed.
+    #[error("the eigendecomposition of the kernel matrix of {rows} rows failed: {reason}; use another solver")]
+    Eigen {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Why.
+        reason: String,
+    },
     /// No value of C.
     #[error("Cs is empty: give at least one value of C")]
     NoCs,

@@ -1,15 +1,15 @@
 //! The kernel matrix that every fold, every C and the refit share, and its memory plan.
 
-use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
-use crate::cv::CERTIFIED_AT_ONCE;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
-use crate::solver::Cholesky;
+use crate::solver::{Cholesky, Working};
+use crate::walk::CERTIFIED_AT_ONCE;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
 pub trait Entry: Copy + Default + Send + Sync + 'static {
@@ -50,6 +50,9 @@ const TILE: usize = 128;
 
 /// Rows and columns of the blocks of a product with the matrix.
 const BAND: usize = 512;
+
+/// Rows of the blocks of a product in working precision.
+const APPLY_BAND: usize = 256;
 
 /// A symmetric matrix, row after row, each row padded with zeros.
 #[derive(Debug)]
@@ -235,6 +238,30 @@ impl<T: Entry> Gram<T> {
             }
         }
         Ok(products)
+    }
+
+    /// K·B in the precision of K, on all threads; each band of rows by one thread.
+    pub(crate) fn apply(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>>
+    where
+        T: Working,
+    {
+        let m = b.len();
+        let right = Mat::<T>::from_fn(self.n, m, |i, c| T::narrow(b[c][i]));
+        let bands: Vec<usize> = (0..self.n).step_by(APPLY_BAND).collect();
+        let tiles = bands
+            .into_par_iter()
+            .map(|start| {
+                control.check()?;
+                let height = APPLY_BAND.min(self.n - start);
+                let mut out = Mat::<T>::zeros(height, m);
+                let rows = &self.values[start * self.stride..];
+                let left = MatRef::from_row_major_slice_with_stride(rows, height, self.n, self.stride);
+                matmul(out.as_mut(), Accum::Replace, left, right.as_ref(), T::narrow(1.0), Par::Seq);
+                Ok(out)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let column = |c: usize| tiles.iter().flat_map(|tile| tile.col_as_slice(c)).map(|v| v.wide()).collect();
+        Ok((0..m).map(column).collect())
     }
 
     /// The rows from `start` of K·B, column after column.
@@ -428,8 +455,8 @@ pub fn available_memory() -> Option<u64> {
 }
 
 /// Fails, before anything is allocated, when a fit would not fit.
-pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize) -> Result<()> {
-    let need = Gram::<T>::planned_bytes(n, models_kept, threads);
+pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize, extra: u64) -> Result<()> {
+    let need = Gram::<T>::planned_bytes(n, models_kept, threads) + extra;
     match available_memory() {
         Some(available) if need > available => {
             Err(Error::Memory { rows: n, need, available, could_halve: size_of::<T>() == 8 })

@@ -39,9 +39,12 @@
 pub mod certificate;
 pub mod cv;
 pub mod data;
+mod device;
 pub mod error;
 pub mod gram;
 pub mod kernel;
+mod ledger;
+mod loo;
 pub mod loss;
 pub mod model;
 pub mod observe;
@@ -50,17 +53,19 @@ mod problem;
 mod simd;
 mod solver;
 mod svc;
+mod walk;
 
-pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, fit_path, select};
+pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, fit_paths, select};
 pub use data::Rows;
 pub use error::{Error, Result};
 pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};
-pub use loss::Loss;
+pub use loss::{Loss, Smoothed};
 pub use model::Model;
 pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};
-pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder, accuracy};
+pub use solver::Solver;
+pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder};
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

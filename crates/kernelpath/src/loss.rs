@@ -1,4 +1,6 @@
 //! Losses as small scalar formulas. Loops over rows live elsewhere.
+//!
+//! A loss is convex in f. Its dual variable is a = −L′(f), so β = C·w·a at the optimum of (P).
 
 use crate::error::{Error, Result};
 
@@ -8,6 +10,12 @@ use crate::error::{Error, Result};
 pub enum Loss {
     /// (1 − yf)₊ with y = ±1
     Hinge,
+    /// ((1 − yf)₊)² with y = ±1
+    SquaredHinge,
+    /// log(1 + e^{−yf}) with y = ±1
+    Logistic,
+    /// 1 − u if u ≤ ½, else 1/(4u), with u = yf and y = ±1: distance-weighted discrimination
+    Dwd,
     /// τ(r)₊ + (1−τ)(−r)₊ with r = y − f
     Quantile {
         /// The level τ in (0, 1).
@@ -17,6 +25,18 @@ pub enum Loss {
     EpsilonInsensitive {
         /// Half the width of the tube, ≥ 0.
         epsilon: f64,
+    },
+    /// r²
+    Squared,
+    /// r²/2 if |r| ≤ δ, else δ(|r| − δ/2)
+    Huber {
+        /// Where the loss turns linear, > 0.
+        delta: f64,
+    },
+    /// τ(r₊)² + (1−τ)(r₋)²
+    Expectile {
+        /// The level τ in (0, 1).
+        tau: f64,
     },
 }
 
@@ -39,18 +59,90 @@ pub struct Kinks {
     pub kink_high: f64,
 }
 
+/// log(1 + eˣ) without overflow.
+#[inline(always)]
+fn log1pexp(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+/// 1 / (1 + e^{−x}) without overflow.
+#[inline(always)]
+pub(crate) fn sigmoid(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e)
+}
+
+/// x log x, 0 at 0.
+#[inline(always)]
+fn xlogx(x: f64) -> f64 {
+    if x > 0.0 { x * x.ln() } else { 0.0 }
+}
+
 impl Loss {
+    /// The names, for [`Loss::from_name`].
+    pub const NAMES: &'static [&'static str] = &[
+        "hinge",
+        "squared_hinge",
+        "logistic",
+        "dwd",
+        "quantile",
+        "epsilon_insensitive",
+        "squared",
+        "huber",
+        "expectile",
+    ];
+
+    /// The loss of that name; `parameter` is its τ, ε or δ, if it has one.
+    pub fn from_name(name: &str, parameter: f64) -> Result<Self> {
+        match name {
+            "hinge" => Ok(Self::Hinge),
+            "squared_hinge" => Ok(Self::SquaredHinge),
+            "logistic" => Ok(Self::Logistic),
+            "dwd" => Ok(Self::Dwd),
+            "quantile" => Ok(Self::Quantile { tau: parameter }),
+            "epsilon_insensitive" => Ok(Self::EpsilonInsensitive { epsilon: parameter }),
+            "squared" => Ok(Self::Squared),
+            "huber" => Ok(Self::Huber { delta: parameter }),
+            "expectile" => Ok(Self::Expectile { tau: parameter }),
+            _ => Err(Error::Unknown { what: "loss", name: name.into(), known: Self::NAMES }),
+        }
+        .and_then(Self::check)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hinge => "hinge",
+            Self::SquaredHinge => "squared_hinge",
+            Self::Logistic => "logistic",
+            Self::Dwd => "dwd",
+            Self::Quantile { .. } => "quantile",
+            Self::EpsilonInsensitive { .. } => "epsilon_insensitive",
+            Self::Squared => "squared",
+            Self::Huber { .. } => "huber",
+            Self::Expectile { .. } => "expectile",
+        }
+    }
+
     /// Checks the loss's own constants.
     pub fn check(self) -> Result<Self> {
         match self {
-            Self::Quantile { tau } if !(tau > 0.0 && tau < 1.0) => {
+            Self::Quantile { tau } | Self::Expectile { tau } if !(tau > 0.0 && tau < 1.0) => {
                 Err(Error::Parameter { name: "tau", expected: "between 0 and 1", value: tau })
             }
             Self::EpsilonInsensitive { epsilon } if !(epsilon >= 0.0 && epsilon.is_finite()) => {
                 Err(Error::Parameter { name: "epsilon", expected: "a finite number >= 0", value: epsilon })
             }
+            Self::Huber { delta } if !(delta > 0.0 && delta.is_finite()) => {
+                Err(Error::Parameter { name: "delta", expected: "a finite number > 0", value: delta })
+            }
             _ => Ok(self),
         }
+    }
+
+    /// Whether targets are the labels ±1.
+    pub fn is_classification(self) -> bool {
+        matches!(self, Self::Hinge | Self::SquaredHinge | Self::Logistic | Self::Dwd)
     }
 
     /// L(y, f).
@@ -58,11 +150,101 @@ impl Loss {
     pub fn value(self, y: f64, f: f64) -> f64 {
         match self {
             Self::Hinge => (1.0 - y * f).max(0.0),
+            Self::SquaredHinge => square((1.0 - y * f).max(0.0)),
+            Self::Logistic => log1pexp(-y * f),
+            Self::Dwd => {
+                let u = y * f;
+                if u <= 0.5 { 1.0 - u } else { 0.25 / u }
+            }
             Self::Quantile { tau } => {
                 let r = y - f;
                 (tau * r).max((tau - 1.0) * r)
             }
             Self::EpsilonInsensitive { epsilon } => ((y - f).abs() - epsilon).max(0.0),
+            Self::Squared => square(y - f),
+            Self::Huber { delta } => {
+                let r = (y - f).abs();
+                if r <= delta { 0.5 * r * r } else { delta * (r - 0.5 * delta) }
+            }
+            Self::Expectile { tau } => {
+                let r = y - f;
+                asymmetry(tau, r) * r * r
+            }
+        }
+    }
+
+    /// a(f) = −L′(y, f); at a kink, the value above it.
+    #[inline(always)]
+    pub fn pull(self, y: f64, f: f64) -> f64 {
+        match self {
+            Self::SquaredHinge => 2.0 * y * (1.0 - y * f).max(0.0),
+            Self::Logistic => y * sigmoid(-y * f),
+            Self::Dwd => {
+                let u = y * f;
+                if u <= 0.5 { y } else { 0.25 * y / (u * u) }
+            }
+            Self::Squared => 2.0 * (y - f),
+            Self::Huber { delta } => (y - f).clamp(-delta, delta),
+            Self::Expectile { tau } => {
+                let r = y - f;
+                2.0 * asymmetry(tau, r) * r
+            }
+            Self::Hinge | Self::Quantile { .. } | Self::EpsilonInsensitive { .. } => {
+                let kinks = self.piecewise_linear(y);
+                if f < kinks.kink_high {
+                    kinks.hi
+                } else if f < kinks.kink_low {
+                    kinks.mid
+                } else {
+                    kinks.lo
+                }
+            }
+        }
+    }
+
+    /// L″(y, f), where it exists; else a value between those on both sides. 0 for piecewise-linear losses.
+    #[inline(always)]
+    pub fn curvature(self, y: f64, f: f64) -> f64 {
+        match self {
+            Self::Hinge | Self::Quantile { .. } | Self::EpsilonInsensitive { .. } => 0.0,
+            Self::SquaredHinge => 2.0 * f64::from(y * f < 1.0),
+            Self::Logistic => {
+                let p = sigmoid(-y * f);
+                p * (1.0 - p)
+            }
+            Self::Dwd => {
+                let u = y * f;
+                if u <= 0.5 { 0.0 } else { 0.5 / (u * u * u) }
+            }
+            Self::Squared => 2.0,
+            Self::Huber { delta } => f64::from((y - f).abs() <= delta),
+            Self::Expectile { tau } => 2.0 * asymmetry(tau, y - f),
+        }
+    }
+
+    /// The largest L″; `None` for a piecewise-linear loss, which has none.
+    pub fn curvature_bound(self) -> Option<f64> {
+        match self {
+            Self::Hinge | Self::Quantile { .. } | Self::EpsilonInsensitive { .. } => None,
+            Self::SquaredHinge | Self::Squared => Some(2.0),
+            Self::Logistic => Some(0.25),
+            Self::Dwd => Some(4.0),
+            Self::Huber { .. } => Some(1.0),
+            Self::Expectile { tau } => Some(2.0 * tau.max(1.0 - tau)),
+        }
+    }
+
+    /// The interval of the dual variable a at unit weight. It contains 0.
+    #[inline(always)]
+    pub fn domain(self, y: f64) -> (f64, f64) {
+        match self {
+            Self::Hinge | Self::Logistic | Self::Dwd => (y.min(0.0), y.max(0.0)),
+            Self::SquaredHinge if y > 0.0 => (0.0, f64::INFINITY),
+            Self::SquaredHinge => (f64::NEG_INFINITY, 0.0),
+            Self::Quantile { tau } => (tau - 1.0, tau),
+            Self::EpsilonInsensitive { .. } => (-1.0, 1.0),
+            Self::Squared | Self::Expectile { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Self::Huber { delta } => (-delta, delta),
         }
     }
 
@@ -70,85 +252,278 @@ impl Loss {
     /// −∞ outside the domain.
     #[inline(always)]
     pub fn dual_value(self, y: f64, a: f64) -> f64 {
-        let Kinks { lo, hi, .. } = self.kinks(y);
+        let (lo, hi) = self.domain(y);
         if !(lo..=hi).contains(&a) {
             return f64::NEG_INFINITY;
         }
         match self {
             Self::Hinge | Self::Quantile { .. } => y * a,
             Self::EpsilonInsensitive { epsilon } => y * a - epsilon * a.abs(),
+            Self::SquaredHinge | Self::Squared => y * a - 0.25 * a * a,
+            Self::Logistic => {
+                let p = y * a;
+                -xlogx(p) - xlogx(1.0 - p)
+            }
+            Self::Dwd => (y * a).sqrt(),
+            Self::Huber { .. } => y * a - 0.5 * a * a,
+            Self::Expectile { tau } => y * a - 0.25 * a * a / asymmetry(tau, a),
         }
     }
 
-    /// The loss as a piecewise-linear function.
+    /// The loss as a piecewise-linear function, if it is one.
     #[inline(always)]
-    pub fn kinks(self, y: f64) -> Kinks {
+    pub fn kinks(self, y: f64) -> Option<Kinks> {
         match self {
-            Self::Hinge => {
-                let (lo, hi) = (y.min(0.0), y.max(0.0));
-                Kinks { lo, mid: hi, hi, kink_low: y, kink_high: y }
-            }
-            Self::Quantile { tau } => Kinks { lo: tau - 1.0, mid: tau, hi: tau, kink_low: y, kink_high: y },
+            Self::Hinge | Self::Quantile { .. } | Self::EpsilonInsensitive { .. } => Some(self.piecewise_linear(y)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn piecewise_linear(self, y: f64) -> Kinks {
+        let (lo, hi) = self.domain(y);
+        match self {
             Self::EpsilonInsensitive { epsilon } => {
-                Kinks { lo: -1.0, mid: 0.0, hi: 1.0, kink_low: y + epsilon, kink_high: y - epsilon }
+                Kinks { lo, mid: 0.0, hi, kink_low: y + epsilon, kink_high: y - epsilon }
+            }
+            _ => Kinks { lo, mid: hi, hi, kink_low: y, kink_high: y },
+        }
+    }
+
+    /// What cross-validation scores a held-out row with unless told otherwise, higher is better: whether
+    /// the label is right, −|r| for the ε-insensitive loss, −L for the other regressions.
+    #[inline(always)]
+    pub fn score(self, y: f64, f: f64) -> f64 {
+        match self {
+            Self::EpsilonInsensitive { .. } => -(y - f).abs(),
+            _ if self.is_classification() => f64::from((f > 0.0) == (y > 0.0)),
+            _ => -self.value(y, f),
+        }
+    }
+}
+
+/// A piecewise-linear loss with each kink rounded over a width of 2δ, as finite smoothing needs it; a smooth
+/// loss is itself. It lies above the loss, by at most (hi − lo)·δ/4, and its limit for δ → 0 is the loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Smoothed {
+    /// The loss.
+    pub loss: Loss,
+    /// Half the width of a rounded kink.
+    pub delta: f64,
+}
+
+impl Smoothed {
+    /// L_δ(y, f).
+    #[inline(always)]
+    pub fn value(self, y: f64, f: f64) -> f64 {
+        match self.loss.kinks(y) {
+            None => self.loss.value(y, f),
+            Some(k) => {
+                // The loss, and at each kink what rounding it adds.
+                let rounding = |kink: f64, jump: f64| {
+                    let inside = (self.delta - (f - kink).abs()).max(0.0);
+                    jump * inside * inside / (4.0 * self.delta)
+                };
+                self.loss.value(y, f) + rounding(k.kink_low, k.mid - k.lo) + rounding(k.kink_high, k.hi - k.mid)
             }
         }
     }
+
+    /// −L_δ′(y, f).
+    #[inline(always)]
+    pub fn pull(self, y: f64, f: f64) -> f64 {
+        match self.loss.kinks(y) {
+            None => self.loss.pull(y, f),
+            Some(k) => {
+                let ramp = |kink: f64| (0.5 + (kink - f) / (2.0 * self.delta)).clamp(0.0, 1.0);
+                k.lo + (k.mid - k.lo) * ramp(k.kink_low) + (k.hi - k.mid) * ramp(k.kink_high)
+            }
+        }
+    }
+
+    /// The largest L_δ″ of any row.
+    pub fn curvature_bound(self) -> f64 {
+        self.loss.curvature_bound().unwrap_or_else(|| {
+            // Two kinks closer than 2δ add up.
+            let (lo, hi) = self.loss.domain(1.0);
+            (hi - lo) / (2.0 * self.delta)
+        })
+    }
+}
+
+/// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign.
+pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], near: f64) -> f64 {
+    let rows = || (0..y.len()).filter(|&i| weight[i] > 0.0);
+    let pull = |b: f64| -> f64 { rows().map(|i| weight[i] * loss.pull(y[i], f[i] + b)).sum() };
+    let largest = rows().fold(near.abs(), |a, i| a.max(y[i].abs() + f[i].abs()));
+    let unit = if largest > 0.0 { largest } else { 1.0 };
+    let (mut low, mut high) = (near, near);
+    let mut reach = unit;
+    while pull(low) < 0.0 && reach < 1e12 * unit {
+        low -= reach;
+        reach *= 2.0;
+    }
+    reach = unit;
+    while pull(high) > 0.0 && reach < 1e12 * unit {
+        high += reach;
+        reach *= 2.0;
+    }
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if pull(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+        if high - low <= 1e-14 * unit {
+            break;
+        }
+    }
+    0.5 * (low + high)
+}
+
+#[inline(always)]
+fn square(x: f64) -> f64 {
+    x * x
+}
+
+/// τ for r ≥ 0, else 1 − τ.
+#[inline(always)]
+fn asymmetry(tau: f64, r: f64) -> f64 {
+    if r >= 0.0 { tau } else { 1.0 - tau }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LABELS: &[f64] = &[-1.0, 1.0];
+    const TARGETS: &[f64] = &[-2.0, 0.0, 1.3];
+
     const LOSSES: &[(Loss, &[f64])] = &[
-        (Loss::Hinge, &[-1.0, 1.0]),
-        (Loss::Quantile { tau: 0.1 }, &[-2.0, 0.0, 1.3]),
-        (Loss::Quantile { tau: 0.5 }, &[-2.0, 0.0, 1.3]),
-        (Loss::EpsilonInsensitive { epsilon: 0.3 }, &[-2.0, 0.0, 1.3]),
-        (Loss::EpsilonInsensitive { epsilon: 0.0 }, &[1.3]),
+        (Loss::Hinge, LABELS),
+        (Loss::SquaredHinge, LABELS),
+        (Loss::Logistic, LABELS),
+        (Loss::Dwd, LABELS),
+        (Loss::Quantile { tau: 0.1 }, TARGETS),
+        (Loss::Quantile { tau: 0.5 }, TARGETS),
+        (Loss::EpsilonInsensitive { epsilon: 0.3 }, TARGETS),
+        (Loss::EpsilonInsensitive { epsilon: 0.0 }, TARGETS),
+        (Loss::Squared, TARGETS),
+        (Loss::Huber { delta: 0.7 }, TARGETS),
+        (Loss::Expectile { tau: 0.2 }, TARGETS),
     ];
 
-    /// Every loss keeps the contract: Fenchel–Young, finite at extremes, kinks where the slope jumps.
-    #[test]
-    fn contract() {
+    /// Points away from every corner of a loss, and far out.
+    fn grid() -> impl Iterator<Item = f64> {
+        (-400..=400).map(|i| f64::from(i) * 0.01 + 0.001_234).chain([-1e4, 1e4])
+    }
+
+    fn for_each(check: impl Fn(Loss, f64)) {
         for &(loss, targets) in LOSSES {
             for &y in targets {
-                let k = loss.kinks(y);
-                assert!(k.lo <= k.mid && k.mid <= k.hi && k.kink_high <= k.kink_low);
-                assert!(k.lo <= 0.0 && 0.0 <= k.hi, "0 must be dual feasible: {loss:?}");
-                let grid = (-400..=400).map(|i| f64::from(i) * 0.01);
-                for f in grid.chain([-1e4, 1e4]) {
-                    assert!(loss.value(y, f).is_finite() && loss.value(y, f) >= 0.0);
-                    for step in 0..=20 {
-                        let a = k.lo + (k.hi - k.lo) * f64::from(step) / 20.0;
-                        // Fenchel–Young: L(f) + L*(−a) + a f ≥ 0.
-                        assert!(loss.value(y, f) - loss.dual_value(y, a) + a * f >= -1e-12);
-                    }
-                    // Equality at the (negative) slope.
-                    let a = if f < k.kink_high {
-                        k.hi
-                    } else if f < k.kink_low {
-                        k.mid
-                    } else {
-                        k.lo
-                    };
-                    let equal = loss.value(y, f) - loss.dual_value(y, a) + a * f;
-                    assert!(equal.abs() < 1e-9 * (1.0 + f.abs()), "{loss:?} y={y} f={f}: {equal}");
-                    let kink = (f - k.kink_low).abs().min((f - k.kink_high).abs());
-                    if kink > 1e-3 && f.abs() < 100.0 {
-                        let slope = (loss.value(y, f + 1e-6) - loss.value(y, f - 1e-6)) / 2e-6;
-                        assert!((slope + a).abs() < 1e-5, "{loss:?} y={y} f={f}");
-                    }
-                }
-                assert_eq!(loss.dual_value(y, k.hi + 0.1), f64::NEG_INFINITY);
+                check(loss, y);
             }
         }
     }
 
     #[test]
-    fn bad_constants_are_refused() {
-        assert!(Loss::Quantile { tau: 1.0 }.check().is_err());
-        assert!(Loss::EpsilonInsensitive { epsilon: -0.1 }.check().is_err());
-        assert!(Loss::Hinge.check().is_ok());
+    fn values_are_finite_convex_and_not_negative() {
+        for_each(|loss, y| {
+            for f in grid() {
+                for number in [loss.value(y, f), loss.pull(y, f), loss.curvature(y, f)] {
+                    assert!(number.is_finite(), "{loss:?} at {f}");
+                }
+                assert!(loss.value(y, f) >= 0.0 && loss.curvature(y, f) >= 0.0, "{loss:?} at {f}");
+                assert!(loss.pull(y, f) >= loss.pull(y, f + 0.01), "{loss:?} at {f}");
+            }
+        });
+    }
+
+    #[test]
+    fn slope_and_curvature_are_the_derivatives() {
+        let h = 1e-5;
+        for_each(|loss, y| {
+            for f in grid().filter(|f| f.abs() < 1e3) {
+                let near = |a: f64, b: f64| (a - b).abs() < 1e-6 * (1.0 + a.abs());
+                let slope = (loss.value(y, f + h) - loss.value(y, f - h)) / (2.0 * h);
+                assert!(near(-loss.pull(y, f), slope), "{loss:?} at {f}: {} {slope}", loss.pull(y, f));
+                let curvature = (loss.pull(y, f - h) - loss.pull(y, f + h)) / (2.0 * h);
+                assert!(near(loss.curvature(y, f), curvature), "{loss:?} at {f}");
+                if let Some(bound) = loss.curvature_bound() {
+                    assert!(loss.curvature(y, f) <= bound + 1e-12, "{loss:?} at {f}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn fenchel_young_holds_with_equality_at_the_slope() {
+        for_each(|loss, y| {
+            let (lo, hi) = loss.domain(y);
+            assert!(lo <= 0.0 && 0.0 <= hi, "0 must be dual feasible: {loss:?}");
+            let (from, to) = (lo.max(-5.0), hi.min(5.0));
+            for f in grid() {
+                for step in 0..=20 {
+                    let a = from + (to - from) * f64::from(step) / 20.0;
+                    // L(f) + L*(−a) + a f ≥ 0.
+                    let sum = loss.value(y, f) - loss.dual_value(y, a) + a * f;
+                    assert!(sum >= -1e-12 * (1.0 + f.abs()), "{loss:?} at {f}, {a}: {sum}");
+                }
+                let a = loss.pull(y, f);
+                let sum = loss.value(y, f) - loss.dual_value(y, a) + a * f;
+                assert!(sum.abs() <= 1e-9 * (1.0 + f * f), "{loss:?} at {f}: {sum}");
+            }
+            for outside in [lo - 0.1, hi + 0.1].into_iter().filter(|a| a.is_finite()) {
+                assert_eq!(loss.dual_value(y, outside), f64::NEG_INFINITY);
+            }
+        });
+    }
+
+    #[test]
+    fn kinks_are_where_the_slope_jumps() {
+        for_each(|loss, y| {
+            assert_eq!(loss.kinks(y).is_some(), loss.curvature_bound().is_none());
+            let Some(k) = loss.kinks(y) else { return };
+            assert!(k.lo <= k.mid && k.mid <= k.hi && k.kink_high <= k.kink_low);
+            assert_eq!(loss.pull(y, k.kink_high - 1e-9), k.hi);
+            assert_eq!(loss.pull(y, k.kink_low + 1e-9), k.lo);
+        });
+    }
+
+    #[test]
+    fn smoothing_tends_to_the_loss() {
+        for_each(|loss, y| {
+            for delta in [1.0, 0.1, 1e-3] {
+                let smooth = Smoothed { loss, delta };
+                let (lo, hi) = loss.domain(y);
+                let most = if loss.kinks(y).is_some() { (hi - lo) * delta / 4.0 } else { 0.0 };
+                for f in grid() {
+                    let excess = smooth.value(y, f) - loss.value(y, f);
+                    assert!((0.0..=most + 1e-12).contains(&excess), "{loss:?} at {f}: {excess}");
+                    let h = 1e-6;
+                    if f.abs() < 1e3 {
+                        let slope = (smooth.value(y, f + h) - smooth.value(y, f - h)) / (2.0 * h);
+                        let error = (slope + smooth.pull(y, f)).abs();
+                        assert!(error < 1e-5 * (1.0 + slope.abs()) + 2.0 * h * smooth.curvature_bound(), "{loss:?}");
+                        let bend = (smooth.pull(y, f - h) - smooth.pull(y, f + h)) / (2.0 * h);
+                        assert!(bend <= smooth.curvature_bound() * (1.0 + 1e-6) + 1e-4, "{loss:?} at {f}");
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn constants_are_checked() {
+        assert!(Loss::from_name("quantile", 1.0).is_err());
+        assert!(Loss::from_name("expectile", f64::NAN).is_err());
+        assert!(Loss::from_name("epsilon_insensitive", -0.1).is_err());
+        assert!(Loss::from_name("huber", 0.0).is_err());
+        assert!(Loss::from_name("absolute", 0.0).is_err());
+        for &(loss, _) in LOSSES {
+            assert!(Loss::NAMES.contains(&loss.name()));
+            assert!(loss.check().is_ok());
+        }
     }
 }

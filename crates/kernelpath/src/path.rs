@@ -5,10 +5,9 @@
 //! a level stay at it.
 
 use crate::error::{Error, Result};
-use crate::gram::{Entry, Gram};
-use crate::loss::Loss;
+use crate::gram::Entry;
 use crate::observe::Control;
-use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
+use crate::problem::{BoxQp, Outcome, Point, Settings, Shared, Status};
 use crate::solver::{BoxSolver, Working, holds};
 
 /// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
@@ -42,18 +41,6 @@ pub(crate) fn check_cs(cs: &[f64]) -> Result<()> {
 /// C's further apart than this factor get others in between.
 const LONGEST_LEAP: f64 = 8.0;
 
-/// What all paths of a fit share.
-pub(crate) struct Shared<'a, T> {
-    pub gram: &'a Gram<T>,
-    pub diagonal: Vec<f64>,
-    pub loss: Loss,
-    /// Target of each unit.
-    pub y: Vec<f64>,
-    pub settings: Settings,
-    /// A C at which most rows stand at a bound, so that no path is needed to get there.
-    pub easy_c: f64,
-}
-
 /// A solved problem of a path.
 pub(crate) struct Step {
     pub beta: Vec<f64>,
@@ -62,9 +49,9 @@ pub(crate) struct Step {
 }
 
 /// A path in work.
-pub(crate) struct Path<T> {
+pub(crate) struct Path<'a, T> {
     /// Weight of each unit; 0 holds it out.
-    weight: Vec<f64>,
+    weight: &'a [f64],
     solver: BoxSolver<T>,
     /// Where to start, at C = 1.
     constant: Option<Point>,
@@ -73,15 +60,10 @@ pub(crate) struct Path<T> {
     before: Option<(f64, Point)>,
 }
 
-impl<T: Working> Path<T> {
+impl<'a, T: Working> Path<'a, T> {
     /// A path with these weights, to start from their constant model.
-    pub fn new(weight: Vec<f64>, constant: Point) -> Self {
+    pub fn new(weight: &'a [f64], constant: Point) -> Self {
         Self { weight, solver: BoxSolver::default(), constant: Some(constant), last: None, before: None }
-    }
-
-    /// Ends the path: its factor and points go, the weights are returned.
-    pub fn into_weight(self) -> Vec<f64> {
-        self.weight
     }
 
     /// Solves the problem at `c`, which must be at least every C before.
@@ -101,7 +83,7 @@ impl<T: Working> Path<T> {
     }
 
     fn solve(&mut self, shared: &Shared<T>, c: f64, settings: &Settings, control: &Control) -> Result<Step> {
-        let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, &self.weight, c);
+        let qp = BoxQp::new(shared.gram, &shared.diagonal, &shared.kinks, self.weight, c);
         let mut point = self.start(&qp, c);
         let outcome = self.solver.solve(&qp, &mut point, settings, control)?;
         let step = Step { beta: point.beta[..qp.n()].to_vec(), b: point.b, outcome };
@@ -186,7 +168,7 @@ pub(crate) fn constant_starts<T: Working>(
         }
         Ok(())
     };
-    let problem = |weight: &[f64]| BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, weight, 1.0);
+    let problem = |weight: &[f64]| BoxQp::new(shared.gram, &shared.diagonal, &shared.kinks, weight, 1.0);
     let (mut points, tied): (Vec<Point>, Vec<Vec<usize>>) = weights.iter().map(|w| settle(&problem(w))).unzip();
     let betas: Vec<Vec<f64>> = points.iter().map(|point| point.beta.clone()).collect();
     add(&mut points, &betas)?;
@@ -234,6 +216,13 @@ fn settle<T: Entry>(qp: &BoxQp<T>) -> (Point, Vec<usize>) {
             tied.push(i);
         }
     }
+    // Where nothing pulls but tied rows, as on constant targets, β = 0 is the answer.
+    if point.beta.iter().enumerate().all(|(i, beta)| *beta == 0.0 || tied.binary_search(&i).is_ok()) {
+        let has_zero = |&i: &usize| qp.lo[i] <= 0.0 && 0.0 <= qp.hi[i];
+        if tied.iter().all(has_zero) {
+            return (Point { b, ..Point::origin(n) }, Vec::new());
+        }
+    }
     (point, tied)
 }
 
@@ -265,7 +254,7 @@ pub(crate) struct LeaveOut<'a, T> {
 impl<'a, T: Working> LeaveOut<'a, T> {
     /// `full` is the solution at `c` with these weights, with f = Kβ.
     pub fn new(shared: &'a Shared<'a, T>, weight: &[f64], c: f64, full: Point) -> Self {
-        let qp = BoxQp::new(shared.gram, &shared.diagonal, shared.loss, &shared.y, weight, c);
+        let qp = BoxQp::new(shared.gram, &shared.diagonal, &shared.kinks, weight, c);
         Self { shared, qp, full, solver: BoxSolver::default(), c }
     }
 
@@ -273,7 +262,7 @@ impl<'a, T: Working> LeaveOut<'a, T> {
     /// still is optimal, because βᵢ fits into the smaller box; the intercept is given in any case.
     pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<(Option<Point>, f64, Outcome)> {
         let old = (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]);
-        self.qp.set_box(i, self.c * remaining, self.shared.loss, self.shared.y[i]);
+        self.qp.set_box(i, self.c * remaining, &self.shared.kinks[i]);
         let solved = self.resolve(i, old, control);
         (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]) = old;
         solved

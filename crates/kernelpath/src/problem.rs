@@ -1,7 +1,7 @@
 //! What a solver is given and what it returns.
 
 use crate::gram::{Entry, Gram, padded};
-use crate::loss::Loss;
+use crate::loss::{Kinks, Loss};
 
 /// How a solve ended. Stopping early is a status with a valid gap, never an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,30 @@ impl Default for Settings {
     }
 }
 
+/// What all problems of one loss on one Gram matrix share.
+pub(crate) struct Shared<'a, T> {
+    pub gram: &'a Gram<T>,
+    pub diagonal: Vec<f64>,
+    pub loss: Loss,
+    /// Target of each unit.
+    pub y: Vec<f64>,
+    /// The loss of each unit as the box QP sees it; empty unless it is piecewise linear.
+    pub kinks: Vec<Kinks>,
+    pub settings: Settings,
+    /// A C at which most rows stand at a bound, so that no path is needed to get there.
+    pub easy_c: f64,
+}
+
+impl<'a, T: Entry> Shared<'a, T> {
+    pub fn new(gram: &'a Gram<T>, loss: Loss, y: Vec<f64>, settings: Settings) -> Self {
+        let diagonal = gram.diagonal();
+        let mean_diagonal = diagonal.iter().sum::<f64>() / gram.n() as f64;
+        let easy_c = 1.0 / mean_diagonal.abs().max(f64::MIN_POSITIVE);
+        let kinks = y.iter().map_while(|&y| loss.kinks(y)).collect();
+        Self { gram, diagonal, loss, y, kinks, settings, easy_c }
+    }
+}
+
 /// (P) for a piecewise-linear loss at one C, as its dual box QP
 ///
 /// ```text
@@ -66,7 +90,7 @@ pub(crate) struct BoxQp<'a, T> {
 }
 
 impl<'a, T: Entry> BoxQp<'a, T> {
-    pub fn new(gram: &'a Gram<T>, diagonal: &'a [f64], loss: Loss, y: &[f64], weight: &[f64], c: f64) -> Self {
+    pub fn new(gram: &'a Gram<T>, diagonal: &'a [f64], kinks: &[Kinks], weight: &[f64], c: f64) -> Self {
         let length = padded(gram.n());
         let zeros = || vec![0.0; length];
         let mut qp = Self {
@@ -80,18 +104,16 @@ impl<'a, T: Entry> BoxQp<'a, T> {
             largest_diagonal: diagonal.iter().fold(0.0, |a, d| a.max(d.abs())),
             total_weight: c * weight.iter().sum::<f64>(),
         };
-        for (i, (&y, &w)) in y.iter().zip(weight).enumerate() {
-            let kinks = loss.kinks(y);
+        for (i, (kinks, &w)) in kinks.iter().zip(weight).enumerate() {
             qp.kink_low[i] = kinks.kink_low;
             qp.kink_high[i] = kinks.kink_high;
-            qp.set_box(i, c * w, loss, y);
+            qp.set_box(i, c * w, kinks);
         }
         qp
     }
 
     /// Gives row `i` the box of weight `cw`.
-    pub fn set_box(&mut self, i: usize, cw: f64, loss: Loss, y: f64) {
-        let kinks = loss.kinks(y);
+    pub fn set_box(&mut self, i: usize, cw: f64, kinks: &Kinks) {
         self.lo[i] = cw * kinks.lo;
         self.mid[i] = cw * kinks.mid;
         self.hi[i] = cw * kinks.hi;

@@ -1,6 +1,6 @@
-//! Support vector classification: the builder, and the fitted classifier.
+//! The builder, and the trained and tuned machine: a support vector classifier unless another loss is set.
 
-use crate::cv::{Folds, PathFit, Precision, Request, Selection, fit_path, select};
+use crate::cv::{Folds, PathFit, Precision, Request, Selection, fit_paths, select};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Bandwidth, Kernel};
@@ -9,6 +9,7 @@ use crate::model::Model;
 use crate::observe::Control;
 use crate::path::logspace;
 use crate::problem::Settings;
+use crate::solver::Solver;
 
 /// Number of folds unless set.
 pub const DEFAULT_FOLDS: usize = 5;
@@ -20,9 +21,11 @@ enum Cv {
     Folds(Folds),
 }
 
-/// Settings of a support vector classifier; see [`Svc::builder`].
+/// Settings of a kernel machine; see [`Svc::builder`].
 #[derive(Debug, Clone)]
 pub struct SvcBuilder {
+    loss: Loss,
+    solver: Solver,
     kernel: Kernel,
     cs: Vec<f64>,
     cv: Cv,
@@ -36,6 +39,8 @@ pub struct SvcBuilder {
 impl Default for SvcBuilder {
     fn default() -> Self {
         Self {
+            loss: Loss::Hinge,
+            solver: Solver::Auto,
             kernel: Kernel::rbf(Bandwidth::Sigest),
             cs: logspace(1e-3, 1e3, 50),
             cv: Cv::Stratified(DEFAULT_FOLDS),
@@ -52,6 +57,20 @@ impl SvcBuilder {
     /// The values of C in force.
     pub fn grid(&self) -> &[f64] {
         &self.cs
+    }
+
+    /// The loss; the hinge unless set. Regression losses take any targets, the others ±1.
+    #[must_use]
+    pub fn loss(mut self, loss: Loss) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// The solver; the fastest that fits the loss unless set.
+    #[must_use]
+    pub fn solver(mut self, solver: Solver) -> Self {
+        self.solver = solver;
+        self
     }
 
     /// The kernel; RBF with the `sigest` bandwidth unless set.
@@ -148,7 +167,8 @@ impl SvcBuilder {
         let request = Request {
             x,
             y,
-            loss: Loss::Hinge,
+            losses: vec![self.loss],
+            solver: self.solver,
             kernel,
             cs: &self.cs,
             folds,
@@ -156,8 +176,8 @@ impl SvcBuilder {
             precision: self.precision,
             threads: self.threads,
         };
-        let path = fit_path(&request, control)?;
-        let scores = path.scores(y, accuracy);
+        let path = fit_paths(&request, control)?.remove(0);
+        let scores = path.scores(y);
         let best = if self.cs.len() == 1 { Some(0) } else { select(&scores, &self.cs, self.selection) };
         let refit = path.records.last().zip(best).map(|(refit, best)| (best, refit[best].b));
         let Some((best, b)) = refit.filter(|(_, b)| b.is_finite()) else {
@@ -173,12 +193,17 @@ impl SvcBuilder {
     }
 }
 
-/// 1 if the sign of f is the label, else 0; f = 0 counts as −1.
-pub fn accuracy(y: f64, f: f64) -> f64 {
-    f64::from((f > 0.0) == (y > 0.0))
-}
-
-/// A trained and tuned support vector classifier.
+/// A trained and tuned kernel machine: a support vector classifier unless another loss was set.
+///
+/// ```
+/// use kernelpath::{Loss, Svc};
+///
+/// let x: Vec<f64> = (0..60).map(|i| f64::from(i) / 10.0).collect();
+/// let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+/// let median = Svc::builder().loss(Loss::Quantile { tau: 0.5 }).fit((x.as_slice(), 1), &y)?;
+/// assert!((median.predict((&[1.55][..], 1))?[0] - 1.0).abs() < 0.1);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Svc {
     model: Model,
@@ -198,7 +223,7 @@ impl Svc {
         self.path.cs[self.best]
     }
 
-    /// Accuracy of every fold at every C.
+    /// Mean [score](Loss::score) of every fold at every C.
     pub fn scores(&self) -> &[Vec<f64>] {
         &self.scores
     }
@@ -218,8 +243,8 @@ impl Svc {
         self.model.decision_function(x)
     }
 
-    /// The class of every row; see [`Model::predict`].
+    /// The class of every row, see [`Model::predict`]; for a regression loss f itself.
     pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        self.model.predict(x)
+        if self.path.loss.is_classification() { self.model.predict(x) } else { self.model.decision_function(x) }
     }
 }

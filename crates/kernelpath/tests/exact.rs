@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{brute_force, data, fit, kernel, naive_kernel, naive_refit, request, split, targets};
+use common::{ALL_LOSSES, brute_force, data, fit, kernel, naive_kernel, naive_refit, request, split, targets};
 use faer::Mat;
 use kernelpath::gram::kernel_matrix;
 use kernelpath::{Control, Folds, Loss, Precision, Rows, Settings, Shape, Status, logspace};
@@ -55,7 +55,7 @@ fn equals_brute_force_on_tiny_problems() {
         let (x, labels) = data(6, 2, 0.3, seed);
         let y = targets(&x, 2, seed);
         for &loss in LOSSES {
-            let y = if loss == Loss::Hinge { &labels } else { &y };
+            let y = if loss.is_classification() { &labels } else { &y };
             for c in [0.05, 1.0, 30.0] {
                 for &shape in &[Shape::Rbf, Shape::Linear] {
                     let k = kernel(shape);
@@ -79,7 +79,7 @@ fn every_loss_and_kernel_is_certified_along_the_path() {
     let y = targets(&x, 3, 3);
     let cs = logspace(1e-3, 1e2, 12);
     for &loss in LOSSES {
-        let y = if loss == Loss::Hinge { &labels } else { &y };
+        let y = if loss.is_classification() { &labels } else { &y };
         for &shape in SHAPES {
             let mut request = request(&x, 3, y, loss, shape, &cs);
             request.settings.tol = 1e-8;
@@ -105,8 +105,8 @@ fn every_fold_equals_a_naive_refit() {
         // Rows in neither part, and rows that count twice.
         split((10..70).chain(20..40).collect(), vec![0, 5, 80, 89]),
     ];
-    for &loss in &[Loss::Hinge, Loss::Quantile { tau: 0.7 }, Loss::EpsilonInsensitive { epsilon: 0.1 }] {
-        let y = if loss == Loss::Hinge { &labels } else { &y };
+    for &loss in ALL_LOSSES {
+        let y = if loss.is_classification() { &labels } else { &y };
         let mut request = request(&x, 3, y, loss, Shape::Rbf, &cs);
         request.folds = Folds::Splits(splits.clone());
         let whole = fit(&request);
@@ -144,8 +144,8 @@ fn leave_one_out_equals_naive_refits() {
     labels.push(labels[0]);
     let y = targets(&x, 2, 5);
     let cs = [0.05, 1.0, 50.0];
-    for &loss in &[Loss::Hinge, Loss::Quantile { tau: 0.4 }, Loss::EpsilonInsensitive { epsilon: 0.2 }] {
-        let y = if loss == Loss::Hinge { &labels } else { &y };
+    for &loss in ALL_LOSSES {
+        let y = if loss.is_classification() { &labels } else { &y };
         let mut request = request(&x, 2, y, loss, Shape::Rbf, &cs);
         request.folds = Folds::LeaveOneOut;
         let loo = fit(&request);
@@ -217,6 +217,7 @@ fn single_precision_loses_nothing_that_matters() {
             beta,
             single.records[0][c].b,
             &f,
+            1e-6,
             |t| (0..250).map(|i| (0..250).map(|j| k(i, j) * t[j]).sum()).collect(),
         );
         assert!(certificate.gap() < 2e-5, "C={}: {}", cs[c], certificate.gap());
@@ -280,7 +281,7 @@ proptest! {
             let size: f64 = beta.iter().map(|b| b.abs()).sum();
             prop_assert!(beta.iter().sum::<f64>().abs() <= 1e-11 * size);
             for (b, y) in beta.iter().zip(&y) {
-                let kinks = loss.kinks(*y);
+                let kinks = loss.kinks(*y).unwrap();
                 prop_assert!(*b >= cs[k] * kinks.lo * (1.0 + 1e-12) && *b <= cs[k] * kinks.hi * (1.0 + 1e-12));
             }
         }

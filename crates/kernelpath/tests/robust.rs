@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::{data, fit, request};
 use kernelpath::{
-    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, fit_path, logspace,
+    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, fit_paths, logspace,
     select,
 };
 
@@ -14,7 +14,7 @@ fn error(change: impl FnOnce(&mut kernelpath::Request)) -> String {
     let (x, y) = data(20, 2, 0.3, 1);
     let mut request = request(&x, 2, &y, Loss::Hinge, Shape::Rbf, &[1.0]);
     change(&mut request);
-    fit_path(&request, &Control::default()).unwrap_err().to_string()
+    fit_paths(&request, &Control::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn bad_input_is_named() {
     assert!(error(|r| r.cs = &[f64::NAN]).contains("got NaN (Cs[0])"));
     assert!(error(|r| r.settings.tol = 0.0).contains("tol"));
     assert!(error(|r| r.settings.max_iter = 0).contains("max_iter"));
-    assert!(error(|r| r.loss = Loss::Quantile { tau: 1.5 }).contains("tau must be between 0 and 1, got 1.5"));
+    assert!(error(|r| r.losses = vec![Loss::Quantile { tau: 1.5 }]).contains("tau must be between 0 and 1, got 1.5"));
     let one_class = (0..20).filter(|&i| data(20, 2, 0.3, 1).1[i] > 0.0).collect::<Vec<_>>();
     let folds = |train: Vec<usize>| {
         Folds::Splits(vec![Fold { train: (0..10).collect(), test: vec![11] }, Fold { train, test: vec![0] }])
@@ -50,10 +50,10 @@ fn precomputed_matrices_are_checked() {
     let y = [1.0, -1.0, 1.0];
     let mut request = request(&k, 3, &y, Loss::Hinge, Shape::Rbf, &[1.0]);
     request.kernel = KernelFn::new(Shape::Precomputed, 1.0).unwrap();
-    let message = fit_path(&request, &Control::default()).unwrap_err().to_string();
+    let message = fit_paths(&request, &Control::default()).unwrap_err().to_string();
     assert!(message.contains("symmetric") && message.contains("K[2, 0] = 0.3"), "{message}");
     request.x = Rows::from_slice(&k[..6], 2).unwrap();
-    let message = fit_path(&request, &Control::default()).unwrap_err().to_string();
+    let message = fit_paths(&request, &Control::default()).unwrap_err().to_string();
     assert!(message.contains("must be square, got 3 x 2"), "{message}");
 }
 
@@ -102,7 +102,7 @@ fn interruption_is_heard_at_once() {
         request.folds = Folds::stratified(&y, 10, 0).unwrap();
         let control = Control::default();
         std::thread::scope(|scope| {
-            let handle = scope.spawn(|| fit_path(&request, &control).map(|_| Instant::now()));
+            let handle = scope.spawn(|| fit_paths(&request, &control).map(|_| Instant::now()));
             std::thread::sleep(Duration::from_millis(500));
             control.cancel();
             let asked = Instant::now();
@@ -120,13 +120,13 @@ fn a_time_budget_returns_what_there_is() {
     request.folds = Folds::stratified(&y, 5, 0).unwrap();
     let control = Control::new(Some(Duration::from_millis(700)));
     let started = Instant::now();
-    let fit = fit_path(&request, &control).unwrap();
+    let fit = fit_paths(&request, &control).unwrap().remove(0);
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     assert!(fit.timed_out);
     let done = fit.records.iter().flatten().filter(|r| r.status == Status::Converged).count();
     assert!(done > 0 && done < fit.records.len() * cs.len());
     // All folds got equally far, so the first C's have a score.
-    let scores = fit.scores(&y, kernelpath::accuracy);
+    let scores = fit.scores(&y);
     assert!(select(&scores, &cs, Selection::Best).is_some());
     for record in fit.records.iter().flatten() {
         assert!(record.certificate.gap() >= -1e-9);

@@ -4,7 +4,7 @@ use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatMut, Par, Spec};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
 
 use crate::error::Result;
 use crate::gram::Entry;
@@ -56,8 +56,7 @@ impl<R: Working> Cholesky<R> {
             }
             for (k, done) in factor.panels.iter().enumerate() {
                 let done = done.as_ref().subrows(start - k * PANEL, order - start);
-                let across = done.subrows(0, width).transpose();
-                matmul(panel.as_mut(), Accum::Add, done, across, R::narrow(-1.0), Par::Seq);
+                subtract_product(panel.as_mut(), done, done.subrows(0, width).transpose());
             }
             let (mut diagonal, below) = panel.as_mut().split_at_row_mut(width);
             let stack = faer::dyn_stack::MemStack::new(&mut memory);
@@ -67,6 +66,19 @@ impl<R: Working> Cholesky<R> {
             factor.panels.push(panel);
         }
         Ok(factor)
+    }
+
+    /// B ← L⁻ᵀL⁻¹B, the columns shared out among idle threads.
+    pub fn solve(&self, b: MatMut<R>) {
+        if b.ncols() > 4 {
+            let half = b.ncols() / 2;
+            let (left, right) = b.split_at_col_mut(half);
+            rayon::join(|| self.solve(left), || self.solve(right));
+        } else {
+            let mut b = b;
+            self.solve_lower(b.rb_mut());
+            self.solve_upper(b);
+        }
     }
 
     /// The pivots: squares of the diagonal of L.
@@ -99,5 +111,17 @@ impl<R: Working> Cholesky<R> {
             matmul(head.rb_mut(), Accum::Add, below.transpose(), tail.rb(), R::narrow(-1.0), Par::Seq);
             solve_upper_triangular_in_place(diagonal.transpose(), head, Par::Seq);
         }
+    }
+}
+
+/// C ← C − AB, bands of rows shared out among idle threads.
+fn subtract_product<R: Working>(c: MatMut<R>, a: MatRef<R>, b: MatRef<R>) {
+    if c.nrows() > 2 * PANEL {
+        let half = c.nrows() / 2;
+        let (top, bottom) = c.split_at_row_mut(half);
+        let (a_top, a_bottom) = a.split_at_row(half);
+        rayon::join(|| subtract_product(top, a_top, b), || subtract_product(bottom, a_bottom, b));
+    } else {
+        matmul(c, Accum::Add, a, b, R::narrow(-1.0), Par::Seq);
     }
 }

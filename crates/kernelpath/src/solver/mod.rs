@@ -2,9 +2,15 @@
 
 mod active_set;
 mod cholesky;
+mod closed_form;
 mod factor;
+mod low_rank;
+mod newton;
+mod plan;
+mod precondition;
 mod proximal;
 mod smo;
+mod spectral;
 
 use crate::error::Result;
 use crate::gram::Entry;
@@ -13,6 +19,11 @@ use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
 use crate::simd::vectorise;
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
+pub(crate) use closed_form::ClosedForm;
+pub(crate) use newton::{Column, Newton};
+pub(crate) use plan::Engine;
+pub use plan::Solver;
+pub(crate) use spectral::Spectral;
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
@@ -82,6 +93,12 @@ impl<T: Working> BoxSolver<T> {
         let mut run = Run { tol: 0.9 * settings.tol, max_iter: settings.max_iter, steps: 0, control };
         let status = self.minimise(qp, point, &mut run)?;
         Ok(Outcome { status, steps: run.steps })
+    }
+
+    /// A solve from a good guess of the free rows, with few steps; whether it reached the tolerance.
+    pub fn finish(&mut self, qp: &BoxQp<T>, point: &mut Point, settings: &Settings, control: &Control) -> Result<bool> {
+        let few = Settings { max_iter: settings.max_iter.min(4 * qp.n() + 1000), ..*settings };
+        Ok(self.solve(qp, point, &few, control)?.status == Status::Converged)
     }
 
     fn minimise(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {

@@ -3,7 +3,21 @@
 
 use faer::Mat;
 use faer::linalg::solvers::Solve;
-use kernelpath::{Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, fit_path};
+use kernelpath::{
+    Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, Solver, fit_paths,
+};
+
+pub const ALL_LOSSES: &[Loss] = &[
+    Loss::Hinge,
+    Loss::SquaredHinge,
+    Loss::Logistic,
+    Loss::Dwd,
+    Loss::Quantile { tau: 0.7 },
+    Loss::EpsilonInsensitive { epsilon: 0.1 },
+    Loss::Squared,
+    Loss::Huber { delta: 0.2 },
+    Loss::Expectile { tau: 0.3 },
+];
 
 /// Rows around ±shift, a target a row: labels ±1, or a noisy sine for regression losses.
 pub fn data(n: usize, p: usize, shift: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
@@ -36,7 +50,8 @@ pub fn request<'a>(x: &'a [f64], p: usize, y: &'a [f64], loss: Loss, shape: Shap
     Request {
         x: Rows::from_slice(x, p).unwrap(),
         y,
-        loss,
+        losses: vec![loss],
+        solver: Solver::Auto,
         kernel: kernel(shape),
         cs,
         folds: Folds::None,
@@ -47,7 +62,7 @@ pub fn request<'a>(x: &'a [f64], p: usize, y: &'a [f64], loss: Loss, shape: Shap
 }
 
 pub fn fit(request: &Request) -> PathFit {
-    fit_path(request, &Control::default()).unwrap()
+    fit_paths(request, &Control::default()).unwrap().remove(0)
 }
 
 /// The refit alone, on some rows (repetitions allowed).
@@ -107,10 +122,11 @@ fn try_assignment(k: &Mat<f64>, loss: Loss, y: &[f64], c: f64, state: &[u8]) -> 
     let n = y.len();
     let free: Vec<usize> = (0..n).filter(|&i| state[i] % 2 == 1).collect();
     let level = |i: usize| {
-        let kinks = loss.kinks(y[i]);
+        let kinks = loss.kinks(y[i]).unwrap();
         c * [kinks.lo, 0.0, kinks.mid, 0.0, kinks.hi][state[i] as usize]
     };
-    let kink = |i: usize| if state[i] == 1 { loss.kinks(y[i]).kink_low } else { loss.kinks(y[i]).kink_high };
+    let kink =
+        |i: usize| if state[i] == 1 { loss.kinks(y[i]).unwrap().kink_low } else { loss.kinks(y[i]).unwrap().kink_high };
     let m = free.len();
     let mut beta: Vec<f64> = (0..n).map(|i| if state[i] % 2 == 1 { 0.0 } else { level(i) }).collect();
     if m > 0 {
@@ -132,7 +148,7 @@ fn try_assignment(k: &Mat<f64>, loss: Loss, y: &[f64], c: f64, state: &[u8]) -> 
         }
     }
     let feasible = (0..n).all(|i| {
-        let kinks = loss.kinks(y[i]);
+        let kinks = loss.kinks(y[i]).unwrap();
         let (low, high) = match state[i] {
             1 => (kinks.lo, kinks.mid),
             3 => (kinks.mid, kinks.hi),
@@ -147,7 +163,7 @@ fn try_assignment(k: &Mat<f64>, loss: Loss, y: &[f64], c: f64, state: &[u8]) -> 
     let quadratic: f64 = (0..n).map(|i| (0..n).map(|j| beta[i] * k[(i, j)] * beta[j]).sum::<f64>()).sum();
     let linear: f64 = (0..n)
         .map(|i| {
-            let kinks = loss.kinks(y[i]);
+            let kinks = loss.kinks(y[i]).unwrap();
             c * loss.dual_value(y[i], (beta[i] / c).clamp(kinks.lo, kinks.hi))
         })
         .sum();

@@ -1,0 +1,73 @@
+//! Where the linear algebra of the spectral engine runs.
+//!
+//! A device owns matrices (column after column) and knows the few operations the engine needs, each of
+//! them large: products, one eigendecomposition, and maps fused with their reductions.
+
+mod cpu;
+
+pub(crate) use cpu::Cpu;
+
+use crate::error::Result;
+use crate::gram::{Entry, Gram};
+use crate::loss::Smoothed;
+use crate::observe::Control;
+
+/// Problems in work on a device: columns, each with its own C and its own weights.
+pub(crate) struct Block<M> {
+    /// Uᵀβ of the last step.
+    pub coordinates: M,
+    /// Where the next step starts: the last one, carried on.
+    pub ahead: M,
+    /// Intercepts of both.
+    pub b: Vec<f64>,
+    pub b_ahead: Vec<f64>,
+    /// Nesterov's t of each column.
+    pub momentum: Vec<f64>,
+}
+
+/// The eigenvalues of K, and Uᵀ1.
+pub(crate) struct Spectrum {
+    pub values: Vec<f64>,
+    pub ones: Vec<f64>,
+}
+
+/// What the spectral engine asks of a device.
+pub(crate) trait Device: Sync {
+    /// A matrix on the device.
+    type Matrix: Send + Sync;
+
+    /// From the host, column after column.
+    fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Self::Matrix>;
+    /// To the host.
+    fn download(&self, matrix: &Self::Matrix) -> Result<Vec<Vec<f64>>>;
+    /// The kernel matrix.
+    fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Self::Matrix>;
+    /// K = UΛUᵀ: the eigenvalues (negative ones, which are rounding, as 0) and U.
+    fn eigh(&self, k: Self::Matrix, control: &Control) -> Result<(Vec<f64>, Self::Matrix)>;
+    /// A·B.
+    fn times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// Aᵀ·B.
+    fn transposed_times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// diag(scale)·A.
+    fn scale_rows(&self, scale: &[f64], a: &Self::Matrix) -> Result<Self::Matrix>;
+    /// The columns named.
+    fn select(&self, a: &Self::Matrix, columns: &[usize]) -> Result<Self::Matrix>;
+    /// θ = weight · a(f + b), row by row; `weight` holds C·w.
+    fn pulls(
+        &self,
+        loss: Smoothed,
+        y: &[f64],
+        weight: &Self::Matrix,
+        f: &Self::Matrix,
+        b: &[f64],
+    ) -> Result<Self::Matrix>;
+    /// The step from `ahead`, given Uᵀθ there, for curvatures C·M; then the momentum, restarted where it
+    /// points uphill.
+    fn advance(
+        &self,
+        block: &mut Block<Self::Matrix>,
+        pulls: &Self::Matrix,
+        spectrum: &Spectrum,
+        curvature: &[f64],
+    ) -> Result<()>;
+}

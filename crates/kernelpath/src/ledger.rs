@@ -1,0 +1,142 @@
+//! Where solutions go: certified in batches, and of each what is needed later is kept.
+
+use std::sync::Mutex;
+
+use crate::certificate::{Certificate, certify};
+use crate::cv::Record;
+use crate::error::Result;
+use crate::gram::Entry;
+use crate::observe::Control;
+use crate::problem::{Outcome, Shared, Status};
+
+/// A fold, or all rows.
+pub(crate) struct Plan {
+    /// Weight of each unit; 0 holds it out.
+    pub weight: Vec<f64>,
+    /// The units whose f is wanted; `None`: β and all of f.
+    pub scored: Option<Vec<usize>>,
+}
+
+/// A solver's answer for one plan at one C.
+pub(crate) struct Solution {
+    pub plan: usize,
+    /// Position of C in the grid.
+    pub c: usize,
+    pub beta: Vec<f64>,
+    pub b: f64,
+    pub outcome: Outcome,
+}
+
+/// What is kept of a plan: per C the record, and of β and the certified f = Kβ what is needed
+/// later: all of the refit's, of a fold's only f at its test rows; empty where not run.
+pub(crate) struct Kept {
+    pub records: Vec<Record>,
+    pub beta: Vec<Vec<f64>>,
+    pub f: Vec<Vec<f64>>,
+}
+
+/// All plans of a fit, and what is known of their solutions.
+pub(crate) struct Ledger<'a, T> {
+    shared: &'a Shared<'a, T>,
+    pub plans: &'a [Plan],
+    pub cs: &'a [f64],
+    control: &'a Control,
+    kept: Mutex<Vec<Kept>>,
+}
+
+impl<'a, T: Entry> Ledger<'a, T> {
+    pub fn new(shared: &'a Shared<'a, T>, plans: &'a [Plan], cs: &'a [f64], control: &'a Control) -> Self {
+        let nothing = || Kept {
+            records: vec![Record::NOT_RUN; cs.len()],
+            beta: vec![Vec::new(); cs.len()],
+            f: vec![Vec::new(); cs.len()],
+        };
+        let kept = Mutex::new(plans.iter().map(|_| nothing()).collect());
+        Self { shared, plans, cs, control, kept }
+    }
+
+    /// Positions of the C's in rising order.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.cs.len()).collect();
+        order.sort_by(|&a, &b| self.cs[a].total_cmp(&self.cs[b]));
+        order
+    }
+
+    /// Recomputes Kβ of all solutions in one product, judges them and keeps them; a later solution of the
+    /// same problem replaces an earlier one. `seen` gets each certified gap with Kβ.
+    pub fn settle(&self, batch: Vec<Solution>, mut seen: impl FnMut(usize, f64, &[f64])) -> Result<()> {
+        // Solutions repeat at large C, once no row is at its bound any more, and are multiples of each
+        // other at small C, while all rows are: one product serves them all.
+        let mut distinct: Vec<&[f64]> = Vec::new();
+        let mut product_of = Vec::with_capacity(batch.len());
+        for solution in &batch {
+            let ratio = distinct.last().and_then(|last| multiple(&solution.beta, last));
+            if ratio.is_none() {
+                distinct.push(&solution.beta);
+            }
+            product_of.push((distinct.len() - 1, ratio.unwrap_or(1.0)));
+        }
+        let products = self.shared.gram.times(&distinct, self.control)?;
+        for (at, (solution, (product, ratio))) in batch.into_iter().zip(product_of).enumerate() {
+            let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
+            let plan = &self.plans[solution.plan];
+            let c = self.cs[solution.c];
+            let record =
+                judge(self.shared, &plan.weight, c, &solution.beta, solution.b, &f, solution.outcome, self.control);
+            seen(at, record.certificate.gap(), &f);
+            let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let kept = &mut kept[solution.plan];
+            kept.records[solution.c] = record;
+            if let Some(units) = &plan.scored {
+                kept.f[solution.c] = units.iter().map(|&u| f[u]).collect();
+            } else {
+                kept.f[solution.c] = f;
+                kept.beta[solution.c] = solution.beta;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was kept, plan by plan.
+    pub fn close(self) -> Vec<Kept> {
+        self.kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The record of a solution with f = Kβ.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn judge<T: Entry>(
+    shared: &Shared<T>,
+    weight: &[f64],
+    c: f64,
+    beta: &[f64],
+    b: f64,
+    f: &[f64],
+    outcome: Outcome,
+    control: &Control,
+) -> Record {
+    let weight: Vec<f64> = weight.iter().map(|w| w * c).collect();
+    let certificate = certify(shared.loss, &shared.y, &weight, beta, b, f, shared.settings.tol, |theta| {
+        shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
+    });
+    record(outcome, certificate, b, shared.settings.tol)
+}
+
+/// The factor that makes `b` into `a`, if one does to rounding.
+fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
+    let at = b.iter().position(|b| *b != 0.0)?;
+    let ratio = a[at] / b[at];
+    let is_multiple = |(a, b): (&f64, &f64)| (a - ratio * b).abs() <= 4.0 * f64::EPSILON * a.abs();
+    a.iter().zip(b).all(is_multiple).then_some(ratio)
+}
+
+/// The certificate has the last word on whether a model converged.
+fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
+    let proved = certificate.gap() <= tol;
+    let status = match outcome.status {
+        _ if proved => Status::Converged,
+        Status::Converged => Status::Stalled,
+        other => other,
+    };
+    Record { status, steps: outcome.steps, certificate, b }
+}

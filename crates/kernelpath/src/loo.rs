@@ -1,0 +1,152 @@
+//! Exact leave-one-out: every row held out once, at every C, from the solution with all rows.
+
+use rayon::prelude::*;
+
+use crate::cv::Record;
+use crate::data::Units;
+use crate::error::Result;
+use crate::gram::padded;
+use crate::ledger::{Kept, judge};
+use crate::observe::Control;
+use crate::path::LeaveOut;
+use crate::problem::{Outcome, Point, Shared, Status};
+use crate::solver::{ClosedForm, Column, Newton, Working};
+
+/// A model of the path, and f at the row it leaves out.
+pub(crate) type LeftOut = (Record, f64);
+
+/// `[c][unit]` for a piecewise-linear loss: units whose β is 0 need no solve.
+pub(crate) fn by_active_set<T: Working>(
+    shared: &Shared<T>,
+    weight: &[f64],
+    cs: &[f64],
+    refit: &Kept,
+    control: &Control,
+) -> Result<Vec<Vec<LeftOut>>> {
+    let m = weight.len();
+    let at_c = |k: usize| {
+        let mut results = vec![(Record::NOT_RUN, f64::NAN); m];
+        if refit.beta[k].is_empty() {
+            return Ok(results);
+        }
+        let mut full = Point {
+            beta: refit.beta[k].clone(),
+            f: refit.f[k].clone(),
+            b: refit.records[k].b,
+            noise: 0.0,
+            eager: Vec::new(),
+        };
+        full.beta.resize(padded(m), 0.0);
+        full.f.resize(padded(m), 0.0);
+        let mut remaining = weight.to_vec();
+        let mut leave_out = LeaveOut::new(shared, weight, cs[k], full.clone());
+        for (u, result) in results.iter_mut().enumerate() {
+            control.check()?;
+            if control.out_of_time() {
+                break;
+            }
+            remaining[u] = weight[u] - 1.0;
+            let (solved, b, outcome) = leave_out.solve(u, remaining[u], control)?;
+            let point = solved.as_ref().unwrap_or(&full);
+            let record = judge(shared, &remaining, cs[k], &point.beta[..m], b, &point.f[..m], outcome, control);
+            remaining[u] = weight[u];
+            *result = (record, point.f[u] + b);
+            control.advance(1);
+        }
+        Ok(results)
+    };
+    (0..cs.len()).into_par_iter().with_max_len(1).map(at_c).collect()
+}
+
+/// Problems that Newton solves at once.
+const BLOCK: usize = 64;
+
+/// `[c][unit]` for a smooth loss: Newton from the solution with all rows, a block of units at once.
+pub(crate) fn by_newton<T: Working>(
+    shared: &Shared<T>,
+    weight: &[f64],
+    cs: &[f64],
+    refit: &Kept,
+    control: &Control,
+) -> Result<Vec<Vec<LeftOut>>> {
+    let m = weight.len();
+    let newton = Newton::new(shared, control)?;
+    let mut by_c = vec![vec![(Record::NOT_RUN, f64::NAN); m]; cs.len()];
+    for (k, results) in by_c.iter_mut().enumerate().filter(|(k, _)| !refit.beta[*k].is_empty()) {
+        for units in (0..m).collect::<Vec<_>>().chunks(BLOCK) {
+            if control.out_of_time() {
+                return Ok(by_c);
+            }
+            let remaining = |&u: &usize| {
+                let mut weight = weight.to_vec();
+                weight[u] -= 1.0;
+                weight
+            };
+            let weights: Vec<Vec<f64>> = units.iter().map(remaining).collect();
+            let start = |(weights, &u): (&'_ Vec<f64>, &usize)| {
+                let (mut beta, mut f) = (refit.beta[k].clone(), refit.f[k].clone());
+                let change = beta[u] * (weights[u] / weight[u] - 1.0);
+                beta[u] += change;
+                shared.gram.add_rows(&[u], &[change], &mut f);
+                (beta, f)
+            };
+            let mut columns: Vec<Column> = weights
+                .iter()
+                .zip(units)
+                .map(|(weight, u)| {
+                    let (beta, f) = start((weight, u));
+                    Column::new(weight, beta, f, refit.records[k].b)
+                })
+                .collect();
+            newton.solve(&mut columns, cs[k])?;
+            let betas: Vec<&[f64]> = columns.iter().map(|column| &column.beta[..]).collect();
+            let products = shared.gram.times(&betas, control)?;
+            for ((&u, column), f) in units.iter().zip(&columns).zip(products) {
+                let record = judge(shared, column.weight, cs[k], &column.beta, column.b, &f, column.outcome, control);
+                results[u] = (record, f[u] + column.b);
+            }
+            control.advance(units.len());
+        }
+    }
+    Ok(by_c)
+}
+
+/// `[c][unit]` for the squared loss with unit weights.
+pub(crate) fn by_closed_form<T: Working>(
+    shared: &Shared<T>,
+    cs: &[f64],
+    control: &Control,
+) -> Result<Vec<Vec<LeftOut>>> {
+    let n = shared.y.len();
+    let closed_form = ClosedForm::new(shared, control)?;
+    let mut by_c = vec![vec![(Record::NOT_RUN, f64::NAN); n]; cs.len()];
+    let outcome = Outcome { status: Status::Converged, steps: 1 };
+    for (&c, results) in cs.iter().zip(&mut by_c) {
+        for rows in (0..n).collect::<Vec<_>>().chunks(BLOCK) {
+            if control.out_of_time() {
+                return Ok(by_c);
+            }
+            let sets: Vec<Vec<usize>> = rows.iter().map(|&i| vec![i]).collect();
+            let models = closed_form.without(c, &sets)?;
+            let betas: Vec<&[f64]> = models.iter().map(|model| &model.beta[..]).collect();
+            let products = shared.gram.times(&betas, control)?;
+            for ((&i, model), f) in rows.iter().zip(&models).zip(products) {
+                let mut weight = vec![1.0; n];
+                weight[i] = 0.0;
+                let record = judge(shared, &weight, c, &model.beta, model.b, &f, outcome, control);
+                results[i] = (record, f[i] + model.b);
+            }
+            control.advance(rows.len());
+        }
+    }
+    Ok(by_c)
+}
+
+/// `[row][c]` from `[c][unit]`: the records, and the held-out f.
+#[allow(clippy::type_complexity)]
+pub(crate) fn by_row(units: &Units, by_c: &[Vec<LeftOut>]) -> (Vec<Vec<Record>>, Vec<Vec<Vec<f64>>>) {
+    let row = |i: usize| by_c.iter().map(move |results| &results[units.of_row[i]]);
+    let rows = 0..units.of_row.len();
+    let records = rows.clone().map(|i| row(i).map(|(record, _)| record.clone()).collect()).collect();
+    (records, rows.map(|i| row(i).map(|(_, f)| vec![*f]).collect()).collect())
+}

@@ -1,0 +1,123 @@
+//! The squared loss in closed form, on one eigendecomposition.
+//!
+//! With ρ = 1/(2C), G = (K + ρI)⁻¹ = U(Λ + ρ)⁻¹Uᵀ and H = G − G11ᵀG / 1ᵀG1, the solution on all rows is
+//! β = Hy, b = 1ᵀGy / 1ᵀG1. Holding out the rows F leaves the system of the others, which is the same as changing
+//! y on F until β is 0 there: y − z with z = H_FF⁻¹β_F. And z is the held-out residual.
+
+use faer::linalg::solvers::Solve;
+use faer::{Mat, Side};
+
+use crate::device::{Cpu, Device};
+use crate::error::Result;
+use crate::ledger::{Ledger, Solution};
+use crate::observe::Control;
+use crate::problem::{Outcome, Shared, Status};
+
+use super::cholesky::Working;
+
+/// The decomposition of one Gram matrix.
+pub(crate) struct ClosedForm<'a, T> {
+    shared: &'a Shared<'a, T>,
+    values: Vec<f64>,
+    basis: Mat<f64>,
+    ones: Vec<f64>,
+    control: &'a Control,
+}
+
+/// What depends on C: 1/(λ + ρ), G1 and 1ᵀG1.
+struct At {
+    inverse: Vec<f64>,
+    g1: Vec<f64>,
+    sum: f64,
+}
+
+/// A model: β and b.
+pub(crate) struct Fitted {
+    pub beta: Vec<f64>,
+    pub b: f64,
+}
+
+impl<'a, T: Working> ClosedForm<'a, T> {
+    pub fn new(shared: &'a Shared<'a, T>, control: &'a Control) -> Result<Self> {
+        let (values, basis) = Cpu.eigh(Cpu.gram(shared.gram)?, control)?;
+        let ones = (0..values.len()).map(|k| basis.col_as_slice(k).iter().sum()).collect();
+        Ok(Self { shared, values, basis, ones, control })
+    }
+
+    fn at(&self, c: f64) -> Result<At> {
+        let inverse: Vec<f64> = self.values.iter().map(|v| 1.0 / (v + 0.5 / c)).collect();
+        let coordinates: Vec<f64> = self.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
+        let sum = self.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
+        let g1 = Cpu.download(&Cpu.times(&self.basis, &Cpu.upload(self.values.len(), &[coordinates])?)?)?.remove(0);
+        Ok(At { inverse, g1, sum })
+    }
+
+    /// Hy and b for each column of targets.
+    fn models(&self, at: &At, targets: &[Vec<f64>]) -> Result<Vec<Fitted>> {
+        let targets_matrix = Cpu.upload(self.values.len(), targets)?;
+        let coordinates = Cpu.transposed_times(&self.basis, &targets_matrix)?;
+        let products = Cpu.times(&self.basis, &Cpu.scale_rows(&at.inverse, &coordinates)?)?;
+        let model = |(mut beta, y): (Vec<f64>, &Vec<f64>)| {
+            let b = at.g1.iter().zip(y).map(|(g, y)| g * y).sum::<f64>() / at.sum;
+            for (beta, g) in beta.iter_mut().zip(&at.g1) {
+                *beta -= b * g;
+            }
+            Fitted { beta, b }
+        };
+        Ok(Cpu.download(&products)?.into_iter().zip(targets).map(model).collect())
+    }
+
+    /// The model without each set of rows; an empty set gives the model of all rows.
+    pub fn without(&self, c: f64, sets: &[Vec<usize>]) -> Result<Vec<Fitted>> {
+        let (at, y) = (self.at(c)?, &self.shared.y);
+        let full = self.models(&at, std::slice::from_ref(y))?.remove(0);
+        let mut targets = Vec::with_capacity(sets.len());
+        for set in sets {
+            self.control.check()?;
+            let mut changed = y.clone();
+            if !set.is_empty() {
+                let rows = Mat::from_fn(set.len(), self.values.len(), |i, k| self.basis[(set[i], k)]);
+                let scaled = Mat::from_fn(self.values.len(), set.len(), |k, i| self.basis[(set[i], k)] * at.inverse[k]);
+                let mut h = Cpu.times(&rows, &scaled)?;
+                for j in 0..set.len() {
+                    for i in 0..set.len() {
+                        h[(i, j)] -= at.g1[set[i]] * at.g1[set[j]] / at.sum;
+                    }
+                }
+                let right = Mat::from_fn(set.len(), 1, |i, _| full.beta[set[i]]);
+                let residual = match h.llt(Side::Lower) {
+                    Ok(factor) => factor.solve(&right),
+                    Err(_) => h.partial_piv_lu().solve(&right),
+                };
+                for (i, &row) in set.iter().enumerate() {
+                    changed[row] -= residual[(i, 0)];
+                }
+            }
+            targets.push(changed);
+        }
+        let mut models = self.models(&at, &targets)?;
+        for (model, set) in models.iter_mut().zip(sets) {
+            for &row in set {
+                model.beta[row] = 0.0;
+            }
+        }
+        Ok(models)
+    }
+
+    /// Solves all plans of a ledger at every C; weights must be 0 and 1.
+    pub fn sweep(&self, ledger: &Ledger<T>) -> Result<()> {
+        let held_out = |weight: &Vec<f64>| (0..weight.len()).filter(|&i| weight[i] == 0.0).collect();
+        let sets: Vec<Vec<usize>> = ledger.plans.iter().map(|plan| held_out(&plan.weight)).collect();
+        for (done, c) in ledger.order().into_iter().enumerate() {
+            if done > 0 && self.control.out_of_time() {
+                break;
+            }
+            let outcome = Outcome { status: Status::Converged, steps: 1 };
+            let solution = |(plan, model): (usize, Fitted)| Solution { plan, c, beta: model.beta, b: model.b, outcome };
+            let batch = self.without(ledger.cs[c], &sets)?.into_iter().enumerate().map(solution).collect();
+            ledger.settle(batch, |_, _, _| {})?;
+            self.control.advance(sets.len());
+        }
+        Ok(())
+    }
+}

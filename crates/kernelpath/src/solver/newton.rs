@@ -1,0 +1,554 @@
+//! Newton's method with conjugate gradients for smooth losses, many problems at once.
+//!
+//! At the optimum of (P) β = θ with θ = C w a(f + b), and Σβ = 0. A Newton step linearises this, with
+//! S = C w L″(f + b) and r = θ − β:
+//!
+//! ```text
+//! (I + S K) Δβ + S 1 Δb = r,     Σ(β + Δβ) = 0
+//! ```
+//!
+//! With Δβ = r + S½v it is symmetric, and rows without curvature (S = 0) need no special case:
+//!
+//! ```text
+//! (I + S½ K S½) v + s Δb = −S½ K r,     sᵀv = −Σθ,     s = S½ 1
+//! ```
+//!
+//! Conjugate gradients, projected on sᵀv = const and preconditioned by a low-rank K, solve it for all
+//! problems (the folds) as one block, so that each pass over K is a matrix product. The step is
+//! shortened until the primal falls enough. Passes run in the precision of the Gram matrix: the certificate
+//! recomputes Kβ, and the next step corrects what rounding lost.
+
+use std::cell::Cell;
+
+use crate::error::Result;
+use crate::ledger::{Ledger, Solution};
+use crate::loss::best_intercept;
+use crate::observe::Control;
+use crate::problem::{Outcome, Shared, Status};
+
+use super::cholesky::Working;
+use super::low_rank::LowRank;
+use super::precondition::Preconditioner;
+
+/// Newton steps for one problem.
+const MAX_NEWTON: usize = 100;
+
+/// Passes over K for one step.
+const MAX_PASSES: usize = 400;
+
+/// Steps without the gap halving before a problem counts as stalled.
+const PATIENCE: usize = 8;
+
+/// A problem in work: β, f = Kβ to working precision, b.
+#[derive(Clone)]
+pub(crate) struct Column<'a> {
+    pub weight: &'a [f64],
+    pub beta: Vec<f64>,
+    pub f: Vec<f64>,
+    pub b: f64,
+    pub outcome: Outcome,
+    gap: f64,
+    /// Best gap so far, and steps since it halved.
+    best: (f64, usize),
+    /// The last direction led nowhere: the next takes the bound on the curvature for it, which cannot.
+    majorise: bool,
+}
+
+impl<'a> Column<'a> {
+    pub fn new(weight: &'a [f64], beta: Vec<f64>, f: Vec<f64>, b: f64) -> Self {
+        let outcome = Outcome { status: Status::NotRun, steps: 0 };
+        Self { weight, beta, f, b, outcome, gap: f64::INFINITY, best: (f64::INFINITY, 0), majorise: false }
+    }
+}
+
+/// The Newton system of a column.
+struct System {
+    /// S½.
+    root: Vec<f64>,
+    /// θ − β.
+    residual: Vec<f64>,
+    /// −Σθ.
+    constraint: f64,
+}
+
+/// How much is spent on preconditioning.
+#[derive(Clone, Copy, PartialEq)]
+enum Strength {
+    LowRank,
+    /// A factor of the whole matrix for all columns together.
+    SharedFactor,
+    /// One for each column.
+    OwnFactor,
+}
+
+/// A direction: Δβ, KΔβ, Δb.
+struct Direction {
+    beta: Vec<f64>,
+    f: Vec<f64>,
+    b: f64,
+    passes: usize,
+}
+
+/// The solver for smooth losses on one Gram matrix.
+pub(crate) struct Newton<'a, T> {
+    shared: &'a Shared<'a, T>,
+    low_rank: LowRank,
+    /// What proved too weak at one C will be at larger ones too.
+    strength: Cell<Strength>,
+    control: &'a Control,
+}
+
+impl<'a, T: Working> Newton<'a, T> {
+    pub fn new(shared: &'a Shared<'a, T>, control: &'a Control) -> Result<Self> {
+        let n = shared.gram.n();
+        let rank = (n / 8).clamp(64, 200);
+        Ok(Self {
+            shared,
+            low_rank: LowRank::new(shared.gram, rank, control)?,
+            strength: Cell::new(Strength::LowRank),
+            control,
+        })
+    }
+
+    /// Solves all plans of a ledger at every C, from the smallest up.
+    pub fn sweep(&self, ledger: &Ledger<T>) -> Result<()> {
+        let n = self.shared.gram.n();
+        let constant = |weight| {
+            let mut column = Column::new(weight, vec![0.0; n], vec![0.0; n], 0.0);
+            column.b = best_intercept(self.shared.loss, &self.shared.y, weight, &column.f, 0.0);
+            column
+        };
+        let mut last: Vec<Column> = ledger.plans.iter().map(|plan| constant(&plan.weight)).collect();
+        let mut before: Vec<Column> = last.clone();
+        let (mut c0, mut c1) = (0.0, 0.0);
+        for (step, k) in ledger.order().into_iter().enumerate() {
+            if step > 0 && self.control.out_of_time() {
+                break;
+            }
+            let c = ledger.cs[k];
+            let mut columns: Vec<Column> =
+                last.iter().zip(&before).map(|(last, before)| self.start(last, before, (c0, c1, c))).collect();
+            self.solve(&mut columns, c)?;
+            self.settle(ledger, k, &mut columns)?;
+            self.control.advance(columns.len());
+            before = std::mem::replace(&mut last, columns);
+            (c0, c1) = (c1, c);
+        }
+        Ok(())
+    }
+
+    /// Certifies; where rounding hid a gap, f is right now and Newton goes on.
+    fn settle(&self, ledger: &Ledger<T>, k: usize, columns: &mut [Column]) -> Result<()> {
+        let mut pending: Vec<usize> = (0..columns.len()).collect();
+        for attempt in 0..3 {
+            let solution = |&plan: &usize| {
+                let column: &Column = &columns[plan];
+                Solution { plan, c: k, beta: column.beta.clone(), b: column.b, outcome: column.outcome }
+            };
+            let batch: Vec<Solution> = pending.iter().map(solution).collect();
+            let mut short = Vec::new();
+            ledger.settle(batch, |at, gap, f| {
+                let column = &mut columns[pending[at]];
+                column.f.copy_from_slice(f);
+                if gap > self.shared.settings.tol
+                    && matches!(column.outcome.status, Status::Converged | Status::Stalled)
+                {
+                    short.push(pending[at]);
+                }
+            })?;
+            if short.is_empty() || attempt == 2 {
+                return Ok(());
+            }
+            let mut again: Vec<Column> = short.iter().map(|&plan| columns[plan].clone()).collect();
+            self.solve(&mut again, ledger.cs[k])?;
+            for (&plan, column) in short.iter().zip(again) {
+                columns[plan] = column;
+            }
+            pending = short;
+        }
+        Ok(())
+    }
+
+    /// The best of the last solution and two lines through the last two: in C, and in log C.
+    fn start<'b>(&self, last: &Column<'b>, before: &Column<'b>, (c0, c1, c): (f64, f64, f64)) -> Column<'b> {
+        let mut best: Option<(f64, f64)> = None;
+        let mut lines = vec![0.0];
+        if c1 > c0 {
+            lines.push((c - c1) / (c1 - c0));
+        }
+        if c0 > 0.0 && c1 > c0 {
+            lines.push((c / c1).ln() / (c1 / c0).ln());
+        }
+        for t in lines {
+            let line = |a: f64, b: f64| a + t * (a - b);
+            let shift = line(last.b, before.b);
+            let mut quadratic = 0.0;
+            let mut loss = 0.0;
+            for i in 0..last.beta.len() {
+                let f = line(last.f[i], before.f[i]);
+                quadratic += line(last.beta[i], before.beta[i]) * f;
+                if last.weight[i] > 0.0 {
+                    loss += last.weight[i] * self.shared.loss.value(self.shared.y[i], f + shift);
+                }
+            }
+            let primal = c * loss + 0.5 * quadratic;
+            if best.is_none_or(|(value, _)| primal < value) {
+                best = Some((primal, t));
+            }
+        }
+        let t = best.map_or(0.0, |(_, t)| t);
+        let line = |(a, b): (&f64, &f64)| a + t * (a - b);
+        let beta = last.beta.iter().zip(&before.beta).map(line).collect();
+        let f = last.f.iter().zip(&before.f).map(line).collect();
+        Column::new(last.weight, beta, f, last.b + t * (last.b - before.b))
+    }
+
+    /// Minimises every column at `c` from where it stands.
+    pub fn solve(&self, columns: &mut [Column], c: f64) -> Result<()> {
+        let tol = 0.5 * self.shared.settings.tol;
+        for column in &mut *columns {
+            column.best = (f64::INFINITY, 0);
+            column.majorise = false;
+            column.outcome.status = Status::MaxIter;
+            self.judge(column, c, tol);
+            if column.gap <= tol {
+                column.outcome.status = Status::Converged;
+            }
+        }
+        let mut open: Vec<usize> =
+            (0..columns.len()).filter(|&j| columns[j].gap > tol || columns[j].gap.is_nan()).collect();
+        for _ in 0..MAX_NEWTON {
+            if open.is_empty() {
+                break;
+            }
+            if self.control.out_of_time() {
+                for &j in &open {
+                    columns[j].outcome.status = Status::TimeLimit;
+                }
+                break;
+            }
+            let systems: Vec<System> = open.iter().map(|&j| self.system(&columns[j], c)).collect();
+            let accuracy: Vec<f64> = open.iter().map(|&j| forcing(columns[j].gap, tol)).collect();
+            let directions = self.preconditioned_directions(&systems, &accuracy)?;
+            let mut still_open = Vec::new();
+            for (&j, direction) in open.iter().zip(&directions) {
+                let column = &mut columns[j];
+                column.outcome.steps += direction.passes + 1;
+                let moved = self.step(column, direction, c);
+                let stuck = !moved && column.majorise;
+                column.majorise = !moved;
+                if !moved {
+                    column.b = best_intercept(self.shared.loss, &self.shared.y, column.weight, &column.f, column.b);
+                }
+                self.judge(column, c, tol);
+                let halved = column.gap <= 0.5 * column.best.0;
+                column.best = if halved { (column.gap, 0) } else { (column.best.0, column.best.1 + 1) };
+                if column.gap <= tol {
+                    column.outcome.status = Status::Converged;
+                } else if stuck || column.best.1 > PATIENCE || column.gap.is_nan() {
+                    column.outcome.status = Status::Stalled;
+                } else if column.outcome.steps < self.shared.settings.max_iter {
+                    still_open.push(j);
+                }
+            }
+            open = still_open;
+        }
+        Ok(())
+    }
+
+    fn system(&self, column: &Column, c: f64) -> System {
+        let Shared { loss, y, .. } = self.shared;
+        let n = y.len();
+        let mut system = System { root: vec![0.0; n], residual: vec![0.0; n], constraint: 0.0 };
+        // Where a corner of the loss hides the curvature of every row, b would have no equation.
+        let bound = loss.curvature_bound().unwrap_or(1.0);
+        let floor = if column.majorise { bound } else { 1e-9 * bound };
+        for (i, &y) in y.iter().enumerate() {
+            let (cw, g) = (c * column.weight[i], column.f[i] + column.b);
+            if cw > 0.0 {
+                let theta = cw * loss.pull(y, g);
+                system.root[i] = (cw * loss.curvature(y, g).max(floor)).sqrt();
+                system.residual[i] = theta - column.beta[i];
+                system.constraint -= theta;
+            } else {
+                system.residual[i] = -column.beta[i];
+            }
+        }
+        system
+    }
+
+    /// Chooses the preconditioner by what the steps before have cost: a factor of the whole matrix takes
+    /// the time of n/6 passes of one column.
+    fn preconditioned_directions(&self, systems: &[System], accuracy: &[f64]) -> Result<Vec<Direction>> {
+        let (gram, control) = (self.shared.gram, self.control);
+        let shared_curvature = || {
+            let mut largest = vec![0.0_f64; gram.n()];
+            for system in systems {
+                for (largest, root) in largest.iter_mut().zip(&system.root) {
+                    *largest = largest.max(root * root);
+                }
+            }
+            largest
+        };
+        let directions = match self.strength.get() {
+            Strength::LowRank => {
+                let preconditioner = Preconditioner::low_rank(&self.low_rank, &shared_curvature(), control)?;
+                self.directions(systems, accuracy, &preconditioner)?
+            }
+            Strength::SharedFactor => {
+                let preconditioner = Preconditioner::dense(gram, &shared_curvature(), control)?;
+                self.directions(systems, accuracy, &preconditioner)?
+            }
+            Strength::OwnFactor => {
+                let mut directions = Vec::new();
+                for (system, accuracy) in systems.iter().zip(accuracy) {
+                    let curvature: Vec<f64> = system.root.iter().map(|root| root * root).collect();
+                    let preconditioner = Preconditioner::dense(gram, &curvature, control)?;
+                    let (system, accuracy) = (std::slice::from_ref(system), std::slice::from_ref(accuracy));
+                    directions.append(&mut self.directions(system, accuracy, &preconditioner)?);
+                }
+                directions
+            }
+        };
+        let passes: usize = directions.iter().map(|direction| direction.passes).sum();
+        match self.strength.get() {
+            Strength::LowRank if 3 * passes > gram.n() => self.strength.set(Strength::SharedFactor),
+            Strength::SharedFactor if 30 * passes > gram.n() * systems.len() => self.strength.set(Strength::OwnFactor),
+            _ => {}
+        }
+        Ok(directions)
+    }
+
+    /// Projected, preconditioned conjugate gradients on all systems.
+    fn directions(
+        &self,
+        systems: &[System],
+        accuracy: &[f64],
+        preconditioner: &Preconditioner<T>,
+    ) -> Result<Vec<Direction>> {
+        let n = self.shared.gram.n();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let roots: Vec<(&[f64], &[f64])> = systems.iter().map(|s| (&s.root[..], &s.root[..])).collect();
+        let normals = preconditioner.apply(&roots); // M⁻¹s
+        let normal_sizes: Vec<f64> = systems.iter().zip(&normals).map(|(s, z)| dot(&s.root, z)).collect();
+
+        // v starts where the constraint holds: a multiple of M⁻¹s.
+        let mut v: Vec<Vec<f64>> = Vec::with_capacity(systems.len());
+        let mut directions: Vec<Direction> = Vec::with_capacity(systems.len());
+        for ((system, normal), size) in systems.iter().zip(&normals).zip(&normal_sizes) {
+            let multiple = if *size > 0.0 { system.constraint / size } else { 0.0 };
+            let start: Vec<f64> = normal.iter().map(|z| multiple * z).collect();
+            let beta = (0..n).map(|i| system.residual[i] + system.root[i] * start[i]).collect();
+            directions.push(Direction { beta, f: Vec::new(), b: 0.0, passes: 1 });
+            v.push(start);
+        }
+        let products =
+            self.shared.gram.apply(&directions.iter().map(|d| &d.beta[..]).collect::<Vec<_>>(), self.control)?;
+        for (direction, product) in directions.iter_mut().zip(products) {
+            direction.f = product;
+        }
+        let mut residual: Vec<Vec<f64>> = systems
+            .iter()
+            .zip(&directions)
+            .zip(&v)
+            .map(|((s, d), v)| (0..n).map(|i| -v[i] - s.root[i] * d.f[i]).collect())
+            .collect();
+
+        let project = |j: usize, z: &mut Vec<f64>, systems: &[System]| {
+            let shift = if normal_sizes[j] > 0.0 { dot(&systems[j].root, z) / normal_sizes[j] } else { 0.0 };
+            for (z, normal) in z.iter_mut().zip(&normals[j]) {
+                *z -= shift * normal;
+            }
+            shift
+        };
+        let mut open: Vec<usize> = (0..systems.len()).collect();
+        let mut search: Vec<Vec<f64>> = vec![Vec::new(); systems.len()];
+        let mut energy = vec![0.0; systems.len()];
+        let mut first_energy = vec![0.0; systems.len()];
+        for pass in 0..=MAX_PASSES {
+            let pairs: Vec<(&[f64], &[f64])> = open.iter().map(|&j| (&systems[j].root[..], &residual[j][..])).collect();
+            let preconditioned = preconditioner.apply(&pairs);
+            let mut still_open = Vec::new();
+            for (&j, mut z) in open.iter().zip(preconditioned) {
+                directions[j].b = project(j, &mut z, systems);
+                let now = dot(&residual[j], &z).max(0.0);
+                if pass == 0 {
+                    first_energy[j] = now;
+                    search[j] = z;
+                } else {
+                    let beta = now / energy[j];
+                    for (p, z) in search[j].iter_mut().zip(z) {
+                        *p = z + beta * *p;
+                    }
+                }
+                energy[j] = now;
+                if now > accuracy[j] * accuracy[j] * first_energy[j]
+                    && now > 0.0
+                    && now.is_finite()
+                    && pass < MAX_PASSES
+                {
+                    still_open.push(j);
+                }
+            }
+            open = still_open;
+            if open.is_empty() {
+                break;
+            }
+            let scaled: Vec<Vec<f64>> =
+                open.iter().map(|&j| systems[j].root.iter().zip(&search[j]).map(|(s, p)| s * p).collect()).collect();
+            let products = self.shared.gram.apply(&scaled.iter().map(|s| &s[..]).collect::<Vec<_>>(), self.control)?;
+            let mut still_open = Vec::new();
+            for ((&j, scaled), product) in open.iter().zip(&scaled).zip(&products) {
+                directions[j].passes += 1;
+                let curvature = dot(&search[j], &search[j]) + dot(scaled, product);
+                if !(curvature > 0.0 && curvature.is_finite()) {
+                    continue; // indefinite to rounding: what there is must do
+                }
+                let t = energy[j] / curvature;
+                let (direction, root) = (&mut directions[j], &systems[j].root);
+                for i in 0..n {
+                    direction.beta[i] += t * scaled[i];
+                    direction.f[i] += t * product[i];
+                    residual[j][i] -= t * (search[j][i] + root[i] * product[i]);
+                }
+                still_open.push(j);
+            }
+            open = still_open;
+            if open.is_empty() {
+                break;
+            }
+        }
+        Ok(directions)
+    }
+
+    /// Moves along the direction, as far as the primal falls enough; false if it does not fall at all.
+    fn step(&self, column: &mut Column, direction: &Direction, c: f64) -> bool {
+        let Shared { loss, y, .. } = self.shared;
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
+        // The primal is convex along the line: its slope is bisected, unless the whole step is good enough.
+        let slope_at = |t: f64| {
+            let pull: f64 = (0..y.len())
+                .filter(|&i| column.weight[i] > 0.0)
+                .map(|i| {
+                    let step = direction.f[i] + direction.b;
+                    c * column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step
+                })
+                .sum();
+            linear + t * quadratic - pull
+        };
+        let slope = slope_at(0.0);
+        if slope >= 0.0 {
+            return false;
+        }
+        let mut t = 1.0;
+        if slope_at(1.0) > -0.1 * slope {
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..30 {
+                t = 0.5 * (low + high);
+                let slope_here = slope_at(t);
+                if slope_here.abs() <= -0.1 * slope {
+                    break;
+                }
+                if slope_here < 0.0 { low = t } else { high = t }
+            }
+        }
+        for (beta, d) in column.beta.iter_mut().zip(&direction.beta) {
+            *beta += t * d;
+        }
+        for (f, d) in column.f.iter_mut().zip(&direction.f) {
+            *f += t * d;
+        }
+        column.b += t * direction.b;
+        true
+    }
+
+    /// Judges the column, and if it is good enough brings β into the domain of the dual with Σβ = 0, f with it.
+    /// (While it is not, that would throw Newton back.)
+    fn judge(&self, column: &mut Column, c: f64, tol: f64) {
+        let Some((rows, values)) = self.corrections(column, c) else {
+            column.gap = f64::INFINITY;
+            return;
+        };
+        let mut candidate = column.clone();
+        let deltas: Vec<f64> = rows.iter().zip(&values).map(|(&i, value)| value - column.beta[i]).collect();
+        for (&i, value) in rows.iter().zip(values) {
+            candidate.beta[i] = value;
+        }
+        self.shared.gram.add_rows(&rows, &deltas, &mut candidate.f);
+        column.gap = self.relative_gap(&candidate, c);
+        if column.gap <= tol {
+            column.beta = candidate.beta;
+            column.f = candidate.f;
+        }
+    }
+
+    /// Rows of β, with their values, whose change makes it dual feasible; `None` where they are many.
+    fn corrections(&self, column: &Column, c: f64) -> Option<(Vec<usize>, Vec<f64>)> {
+        let Shared { loss, y, .. } = self.shared;
+        let n = y.len();
+        let bounds = |i: usize| {
+            let (lo, hi) = loss.domain(y[i]);
+            let cw = c * column.weight[i];
+            if cw > 0.0 { (cw * lo, cw * hi) } else { (0.0, 0.0) }
+        };
+        let mut changed: Vec<(usize, f64)> = Vec::new();
+        let (mut surplus, mut size) = (0.0, 0.0);
+        let mut roomiest = (0.0, 0);
+        for (i, &beta) in column.beta.iter().enumerate() {
+            let (lo, hi) = bounds(i);
+            let inside = beta.clamp(lo, hi);
+            surplus += inside;
+            size += inside.abs();
+            if inside == beta {
+                let room = (beta - lo).min(hi - beta);
+                let room = if room.is_finite() { room } else { c * column.weight[i] };
+                if room > roomiest.0 {
+                    roomiest = (room, i);
+                }
+            } else {
+                changed.push((i, inside));
+                if changed.len() > n / 16 + 8 {
+                    return None;
+                }
+            }
+        }
+        // What Σβ misses goes to the row with the most room.
+        if surplus.abs() > 1e-15 * size {
+            if surplus.abs() > 0.5 * roomiest.0 {
+                return None;
+            }
+            changed.push((roomiest.1, column.beta[roomiest.1] - surplus));
+        }
+        Some(changed.into_iter().unzip())
+    }
+
+    /// Sum of the rows' Fenchel–Young terms over the objective: the gap, where Σβ = 0. Infinite where β is not dual
+    /// feasible.
+    fn relative_gap(&self, column: &Column, c: f64) -> f64 {
+        let Shared { loss, y, .. } = self.shared;
+        let (mut gap, mut primal) = (0.0, 0.0);
+        for (i, &y) in y.iter().enumerate() {
+            let (cw, beta) = (c * column.weight[i], column.beta[i]);
+            primal += 0.5 * beta * column.f[i];
+            if cw > 0.0 {
+                let g = column.f[i] + column.b;
+                let value = loss.value(y, g);
+                let (lo, hi) = loss.domain(y);
+                let a = beta / cw;
+                if a < lo - 1e-12 || a > hi + 1e-12 {
+                    return f64::INFINITY;
+                }
+                primal += cw * value;
+                gap += cw * (value - loss.dual_value(y, a.clamp(lo, hi)) + a * g);
+            }
+        }
+        let scale = primal.abs().max((primal - gap).abs());
+        if scale > 0.0 { gap / scale } else { 0.0 }
+    }
+}
+
+/// How well to solve a Newton system: the gap falls with the square of this, until it is small enough.
+fn forcing(gap: f64, tol: f64) -> f64 {
+    if gap.is_finite() { (0.0001 * tol / gap).sqrt().clamp(1e-6, 1e-4) } else { 1e-4 }
+}

@@ -1,0 +1,63 @@
+//! What conjugate gradients divide by: an approximate inverse of I + S½KS½, shared by all columns.
+
+use faer::Mat;
+
+use crate::error::Result;
+use crate::gram::Gram;
+use crate::observe::Control;
+
+use super::cholesky::{Cholesky, Working};
+use super::low_rank::{LowRank, Woodbury};
+
+/// Made for S̄ ≥ S of every column; exact where they are equal, but for what the low rank leaves out.
+pub(super) enum Preconditioner<'a, T> {
+    /// Cheap to make, weak where many eigenvalues of S½KS½ are large.
+    LowRank(Woodbury<'a>),
+    /// A Cholesky factor of all of I + S̄½KS̄½, and S̄½.
+    Dense(Cholesky<T>, Vec<f64>),
+}
+
+impl<'a, T: Working> Preconditioner<'a, T> {
+    pub fn low_rank(low_rank: &'a LowRank, curvature: &[f64], control: &Control) -> Result<Self> {
+        Ok(Self::LowRank(low_rank.precondition(curvature, control)?))
+    }
+
+    pub fn dense(gram: &Gram<T>, curvature: &[f64], control: &Control) -> Result<Self> {
+        let root: Vec<f64> = curvature.iter().map(|s| s.sqrt()).collect();
+        let factor = Cholesky::new(gram.n(), 1e-6, control, |q, column| {
+            let row = &gram.row(q)[q..];
+            for ((value, k), r) in column.iter_mut().zip(row).zip(&root[q..]) {
+                *value = T::narrow(k.wide() * root[q] * r);
+            }
+            column[0] += T::narrow(1.0);
+        })?;
+        Ok(Self::Dense(factor, root))
+    }
+
+    /// Applied to each vector, given after the S½ of its column.
+    pub fn apply(&self, vectors: &[(&[f64], &[f64])]) -> Vec<Vec<f64>> {
+        match self {
+            Self::LowRank(woodbury) => woodbury.apply(vectors),
+            Self::Dense(factor, full) => {
+                // Scaled, so that single precision neither overflows nor loses small residuals.
+                let sizes: Vec<f64> = vectors
+                    .iter()
+                    .map(|(_, v)| v.iter().fold(0.0_f64, |a, v| a.max(v.abs())).max(f64::MIN_POSITIVE))
+                    .collect();
+                let n = vectors.first().map_or(0, |(_, v)| v.len());
+                // Rows with hardly any curvature in this column are decoupled from the others.
+                let coupled = |root: &[f64], i: usize| root[i] > 0.03 * full[i];
+                let mut block = Mat::<T>::from_fn(n, vectors.len(), |i, c| {
+                    let (root, vector) = vectors[c];
+                    T::narrow(if coupled(root, i) { vector[i] / sizes[c] } else { 0.0 })
+                });
+                factor.solve(block.as_mut());
+                let column = |(c, (root, vector)): (usize, &(&[f64], &[f64]))| {
+                    let solved = block.col_as_slice(c);
+                    (0..n).map(|i| if coupled(root, i) { solved[i].wide() * sizes[c] } else { vector[i] }).collect()
+                };
+                vectors.iter().enumerate().map(column).collect()
+            }
+        }
+    }
+}

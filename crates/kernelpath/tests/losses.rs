@@ -1,0 +1,220 @@
+//! Every solver that fits a loss gives the same answer, to the certificate.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{ALL_LOSSES, data, fit, request, split, targets};
+use kernelpath::{Control, Error, Folds, Loss, Precision, Settings, Shape, Solver, Status, fit_paths, logspace};
+use proptest::prelude::*;
+
+const SOLVERS: &[Solver] = &[Solver::ActiveSet, Solver::Newton, Solver::Spectral, Solver::ClosedForm];
+
+/// The pairs that fit: what the solvers say of themselves, written down again.
+fn fits(solver: Solver, loss: Loss) -> bool {
+    let piecewise_linear = matches!(loss, Loss::Hinge | Loss::Quantile { .. } | Loss::EpsilonInsensitive { .. });
+    match solver {
+        Solver::Auto | Solver::Spectral => true,
+        Solver::ActiveSet => piecewise_linear,
+        Solver::Newton => !piecewise_linear,
+        Solver::ClosedForm => loss == Loss::Squared,
+    }
+}
+
+fn pairs() -> impl Iterator<Item = (Solver, Loss)> {
+    let all = SOLVERS.iter().flat_map(|&solver| ALL_LOSSES.iter().map(move |&loss| (solver, loss)));
+    all.filter(|&(solver, loss)| fits(solver, loss))
+}
+
+#[test]
+fn all_solvers_agree() {
+    let (x, labels) = data(80, 3, 0.3, 11);
+    let y = targets(&x, 3, 11);
+    let cs = [1e-3, 0.1, 3.0, 100.0];
+    // Rows in neither part, and rows that count twice (which the closed form leaves to Newton).
+    for twice in [false, true] {
+        let again = if twice { 10..20 } else { 0..0 };
+        let folds = Folds::Splits(vec![
+            split((0..50).chain(again).collect(), (50..80).collect()),
+            split((20..80).collect(), (0..15).collect()),
+        ]);
+        for &loss in ALL_LOSSES {
+            let y = if loss.is_classification() { &labels } else { &y };
+            let mut request = request(&x, 3, y, loss, Shape::Rbf, &cs);
+            request.folds = folds.clone();
+            request.settings.tol = 1e-8;
+            let reference = fit(&request);
+            for &solver in SOLVERS.iter().filter(|&&solver| fits(solver, loss)) {
+                request.solver = solver;
+                let other = fit(&request);
+                for (a, b) in reference.records.iter().flatten().zip(other.records.iter().flatten()) {
+                    assert_eq!(
+                        (a.status, b.status),
+                        (Status::Converged, Status::Converged),
+                        "{loss:?} {solver:?}: {b:?}"
+                    );
+                    let (a, b) = (a.certificate, b.certificate);
+                    // Both optima lie between dual and primal.
+                    let slack = 1e-12 * a.primal.abs();
+                    assert!(a.dual <= b.primal + slack && b.dual <= a.primal + slack, "{loss:?} {solver:?}");
+                }
+                for (a, b) in reference.oof.iter().flatten().flatten().zip(other.oof.iter().flatten().flatten()) {
+                    assert!((a - b).abs() < 2e-3 * (1.0 + a.abs()), "{loss:?} {solver:?}: {a} {b}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pair_that_does_not_fit_is_an_error_that_names_what_fits() {
+    let (x, labels) = data(20, 2, 0.3, 1);
+    for &solver in SOLVERS {
+        for &loss in ALL_LOSSES.iter().filter(|&&loss| !fits(solver, loss)) {
+            let mut request = request(&x, 2, &labels, loss, Shape::Rbf, &[1.0]);
+            request.solver = solver;
+            let error = fit_paths(&request, &Control::default()).unwrap_err();
+            assert!(matches!(&error, Error::Solver { fitting, .. } if fitting.contains(&"spectral")), "{error}");
+            assert!(error.to_string().contains(loss.name()), "{error}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_repetition_change_no_bit() {
+    let (x, labels) = data(150, 4, 0.2, 6);
+    let y = targets(&x, 4, 6);
+    let cs = logspace(1e-2, 1e2, 5);
+    for (solver, loss) in pairs() {
+        let y = if loss.is_classification() { &labels } else { &y };
+        let mut request = request(&x, 4, y, loss, Shape::Rbf, &cs);
+        request.solver = solver;
+        request.precision = Precision::Single;
+        request.settings = Settings::default();
+        request.folds = Folds::stratified(&labels, 3, 0).unwrap();
+        let mut bits = |threads: usize| {
+            request.threads = threads;
+            let fit = fit(&request);
+            fit.coef.concat().into_iter().chain(fit.oof.concat().concat()).map(f64::to_bits).collect::<Vec<_>>()
+        };
+        let one = bits(1);
+        for threads in [1, 2, 4] {
+            assert_eq!(bits(threads), one, "{solver:?} {loss:?}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn several_losses_on_one_gram_equal_separate_fits() {
+    let (x, _) = data(60, 2, 0.3, 3);
+    let y = targets(&x, 2, 3);
+    let losses = [0.1, 0.5, 0.9].map(|tau| Loss::Quantile { tau });
+    let mut together = request(&x, 2, &y, losses[0], Shape::Rbf, &[0.1, 10.0]);
+    together.folds = Folds::Splits(vec![split((0..40).collect(), (40..60).collect())]);
+    together.losses = losses.to_vec();
+    let fits = fit_paths(&together, &Control::default()).unwrap();
+    for (whole, loss) in fits.iter().zip(losses) {
+        let mut alone = together.clone();
+        alone.losses = vec![loss];
+        let alone = fit(&alone);
+        assert_eq!((whole.loss, &whole.coef, &whole.oof), (loss, &alone.coef, &alone.oof));
+    }
+}
+
+#[test]
+fn a_constant_target_is_predicted() {
+    let (x, _) = data(30, 2, 0.3, 3);
+    let y = vec![2.5; 30];
+    for (solver, loss) in pairs().filter(|(_, loss)| !loss.is_classification()) {
+        let mut request = request(&x, 2, &y, loss, Shape::Rbf, &[1e-2, 1.0, 100.0]);
+        request.solver = solver;
+        request.folds = Folds::Splits(vec![split((0..20).collect(), (20..30).collect())]);
+        let fit = fit(&request);
+        for record in fit.records.iter().flatten() {
+            assert_eq!(record.status, Status::Converged, "{solver:?} {loss:?}");
+        }
+        let tube = if let Loss::EpsilonInsensitive { epsilon } = loss { epsilon } else { 0.0 };
+        for f in fit.oof.iter().flatten().flatten() {
+            assert!((f - 2.5).abs() <= tube + 1e-5, "{solver:?} {loss:?}: {f}");
+        }
+    }
+}
+
+#[test]
+fn every_solver_stops_when_asked() {
+    let (x, labels) = data(1200, 20, 0.05, 4);
+    let y = targets(&x, 20, 4);
+    let cs = logspace(1e-3, 1e5, 400);
+    for (solver, loss) in
+        [(Solver::Newton, Loss::SquaredHinge), (Solver::Spectral, Loss::Hinge), (Solver::ClosedForm, Loss::Squared)]
+    {
+        let y = if loss.is_classification() { &labels } else { &y };
+        let mut request = request(&x, 20, y, loss, Shape::Rbf, &cs);
+        request.solver = solver;
+        request.settings.tol = 1e-12;
+        request.folds = Folds::stratified(&labels, 5, 0).unwrap();
+        let control = Control::default();
+        std::thread::scope(|scope| {
+            let fit = scope.spawn(|| fit_paths(&request, &control));
+            std::thread::sleep(Duration::from_millis(400));
+            let asked = Instant::now();
+            control.cancel();
+            assert_eq!(fit.join().unwrap().unwrap_err(), Error::Interrupted, "{solver:?}");
+            assert!(asked.elapsed() < Duration::from_secs(1), "{solver:?}: {:?}", asked.elapsed());
+        });
+    }
+}
+
+#[test]
+fn a_time_budget_returns_what_there_is() {
+    let (x, labels) = data(400, 3, 0.1, 3);
+    let y = targets(&x, 3, 3);
+    let cs = logspace(1e-4, 1e4, 3000);
+    for (solver, loss) in
+        [(Solver::Newton, Loss::Logistic), (Solver::Spectral, Loss::Hinge), (Solver::ClosedForm, Loss::Squared)]
+    {
+        let y = if loss.is_classification() { &labels } else { &y };
+        let mut request = request(&x, 3, y, loss, Shape::Rbf, &cs);
+        request.solver = solver;
+        request.folds = Folds::stratified(&labels, 5, 0).unwrap();
+        let fit = fit_paths(&request, &Control::new(Some(Duration::from_millis(600)))).unwrap().remove(0);
+        assert!(fit.timed_out, "{solver:?}");
+        let converged = fit.records.iter().flatten().filter(|r| r.status == Status::Converged).count();
+        assert!(converged > 0 && converged < 6 * cs.len(), "{solver:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, rng_seed: proptest::test_runner::RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Ties, duplicates, any C: always a status, and a gap that is no lie.
+    #[test]
+    fn always_ends_with_a_valid_certificate(
+        seed in 0u64..1000,
+        n in 4usize..40,
+        rounding in prop::bool::ANY,
+        shape in prop::sample::select(vec![Shape::Rbf, Shape::Linear, Shape::Laplacian]),
+        exponents in prop::collection::vec(-4.0..4.0f64, 1..4),
+        pair in prop::sample::select(pairs().collect::<Vec<_>>()),
+    ) {
+        let (mut x, labels) = data(n, 2, 0.2, seed);
+        if rounding {
+            for v in &mut x {
+                *v = v.round();
+            }
+        }
+        let (solver, loss) = pair;
+        let y = if loss.is_classification() { labels } else { targets(&x, 2, seed) };
+        let cs: Vec<f64> = exponents.iter().map(|e| 10f64.powf(*e)).collect();
+        let mut request = request(&x, 2, &y, loss, shape, &cs);
+        request.solver = solver;
+        request.settings = Settings { tol: 1e-6, max_iter: 20_000 };
+        let fit = fit(&request);
+        for record in fit.records.iter().flatten() {
+            let gap = record.certificate.gap();
+            prop_assert!(gap >= -1e-9, "{gap}");
+            prop_assert!(record.status != Status::Converged || gap <= 1e-6);
+            prop_assert!(gap <= 1e-2, "{solver:?} {loss:?} {shape:?}: {record:?}");
+        }
+    }
+}
