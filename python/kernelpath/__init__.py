@@ -2,7 +2,8 @@
 
 from importlib.metadata import version
 
-from kernelpath.estimators import KernelSVC
+from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
+from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
 
-__all__ = ["KernelSVC"]
+__all__ = ["KernelDWD", "KernelLogistic", "KernelQuantile", "KernelRegressor", "KernelSVC", "KernelSVR"]
 __version__ = version("kernelpath")

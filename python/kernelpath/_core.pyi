@@ -11,6 +11,8 @@ _Progress: TypeAlias = Callable[[int, int, str], object] | None
 
 __all__ = [
     "KERNELS",
+    "LOSSES",
+    "SOLVERS",
     "STATUS_NAMES",
     "PathFit",
     "__version__",
@@ -18,13 +20,15 @@ __all__ = [
     "bandwidth",
     "decision",
     "default_settings",
-    "fit_path",
+    "fit_paths",
     "kernel_matrix",
     "select",
 ]
 
 __version__: str
 KERNELS: tuple[str, ...]
+LOSSES: tuple[str, ...]
+SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
 
 def available_memory() -> int | None: ...
@@ -53,10 +57,12 @@ def decision(
     n_threads: int = 0,
 ) -> _Double: ...
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
-def fit_path(
+def fit_paths(
     X: _Real,
     y: _Double,
     *,
+    losses: Sequence[tuple[str, float]],
+    solver: str,
     kernel: str,
     gamma: float,
     degree: int,
@@ -69,12 +75,14 @@ def fit_path(
     n_threads: int = 0,
     time_budget: float | None = None,
     progress: _Progress = None,
-) -> PathFit: ...
+) -> list[PathFit]: ...
 
 @final
 class PathFit:
     @property
     def scores(self) -> _Double: ...
+    @property
+    def solver(self) -> str: ...
     @property
     def gaps(self) -> _Double: ...
     @property

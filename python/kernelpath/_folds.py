@@ -8,17 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+from sklearn.model_selection import LeaveOneOut
 
 Index = npt.NDArray[np.int64]
 Folds = list[tuple[Index, Index]] | Literal["loo"] | None
 
 
-def make_folds(cv: Any, X: Any, y: Any, groups: Any, random_state: Any) -> Folds:
+def make_folds(cv: Any, X: Any, y: Any, groups: Any, splitter: Any, random_state: Any) -> Folds:
     """Folds of the rows of `X`.
 
-    An int is shuffled and stratified: the same folds as
-    ``StratifiedKFold(cv, shuffle=True, random_state=random_state)``.
+    An int is shuffled: the folds of ``splitter(cv, shuffle=True, random_state=random_state)``.
     """
     if cv is None:
         return None
@@ -29,7 +28,7 @@ def make_folds(cv: Any, X: Any, y: Any, groups: Any, random_state: Any) -> Folds
     if isinstance(cv, LeaveOneOut):
         return "loo"
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+        cv = splitter(int(cv), shuffle=True, random_state=random_state)
     if hasattr(cv, "split"):
         splits = cv.split(X, y, groups)
     elif isinstance(cv, Iterable):

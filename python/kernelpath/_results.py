@@ -45,10 +45,10 @@ def cv_results(
 
 
 def path_table(
+    Cs: Matrix,
     scores: Matrix,
     gaps: Matrix,
     status: npt.NDArray[np.str_],
-    Cs: Matrix,
     n_support: npt.NDArray[np.int64],
     chosen: int,
 ) -> str:

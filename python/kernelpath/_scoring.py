@@ -1,4 +1,4 @@
-"""scikit-learn scorers, applied to out-of-fold decision values."""
+"""scikit-learn scorers, applied to out-of-fold values."""
 
 from __future__ import annotations
 
@@ -7,33 +7,69 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 Scorer = Callable[[Any, Any, Any], float]
 
 
-class OutOfFold(ClassifierMixin, BaseEstimator):
-    """Stands in for the model of one fold: it answers with the decision values of the held-out rows."""
+class OutOfFold(BaseEstimator):
+    """Stands in for the model of one fold: it answers with the values f of the held-out rows."""
 
-    def __init__(self, decision: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> None:
-        self.decision = decision
-        self.classes_ = classes
+    scorers_that_fit: str
+
+    def __init__(self, values: npt.NDArray[np.float64]) -> None:
+        self.values = values
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Decision values of the held-out rows, which must be passed as they are."""
-        if len(X) != len(self.decision):
+    def _values(self, X: Any) -> npt.NDArray[np.float64]:
+        """The values of the held-out rows, which must be passed as they are."""
+        if len(X) != len(self.values):
             raise ValueError(
-                f"a scorer must predict the {len(self.decision)} held-out rows it is given, not {len(X)} others"
+                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {len(X)} others"
             )
-        return self.decision
+        return self.values
+
+
+class OutOfFoldRegressor(RegressorMixin, OutOfFold):
+    """Predicts the values themselves."""
+
+    scorers_that_fit = "a scorer of predicted numbers, such as 'r2' or 'neg_mean_absolute_error'"
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Predicted targets of the held-out rows."""
+        return self._values(X)
+
+
+class OutOfFoldClassifier(ClassifierMixin, OutOfFold):
+    """Predicts labels from decision values."""
+
+    scorers_that_fit = (
+        "KernelLogistic, or a scorer of labels or decision values, such as 'balanced_accuracy' or 'roc_auc'"
+    )
+
+    def __init__(self, values: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> None:
+        super().__init__(values)
+        self.classes_ = classes
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Decision values of the held-out rows."""
+        return self._values(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Predicted labels of the held-out rows."""
-        return predicted_labels(self.decision_function(X), self.classes_)
+        return predicted_labels(self._values(X), self.classes_)
+
+
+class OutOfFoldLogistic(OutOfFoldClassifier):
+    """Predicts labels and probabilities from log-odds."""
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probabilities of both classes for the held-out rows."""
+        return probabilities(self._values(X))
 
 
 def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -41,8 +77,18 @@ def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any
     return classes[(decision > 0.0).astype(np.intp)]
 
 
+def probabilities(log_odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """P(y = −1) = 1 / (1 + e^f) and P(y = +1) = 1 / (1 + e^−f), as columns."""
+    return np.column_stack([expit(-log_odds), expit(log_odds)])
+
+
+def log_probabilities(log_odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """−log(1 + e^f) and −log(1 + e^−f), as columns; finite where the probability itself is 0 in float64."""
+    return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
+
+
 def make_scorer(scoring: Any) -> Scorer | None:
-    """Scorer for `scoring`; None stands for the score of the loss itself (accuracy), computed in Rust."""
+    """Scorer for `scoring`; None stands for the score of the loss itself, computed in Rust."""
     if scoring is None or callable(scoring):
         return scoring
     if isinstance(scoring, str):
@@ -57,25 +103,25 @@ def score_folds(
     y: Any,
     stand_in: Callable[[npt.NDArray[np.float64]], Any],
 ) -> npt.NDArray[np.float64]:
-    """Scores (n_folds, n_Cs) from the (test rows, decision values) of each fold; NaN where not run."""
+    """Scores (n_folds, n_Cs) from the (test rows, values) of each fold; NaN where not run."""
     return np.array(
         [
-            [_score(scorer, stand_in, column, X_test, y_test) for column in decision.T]
-            for rows, decision in held_out
+            [_score(scorer, stand_in, column, X_test, y_test) for column in values.T]
+            for rows, values in held_out
             for X_test, y_test in [(X[rows], y[rows])]
         ]
     )
 
 
-def _score(scorer: Scorer, stand_in: Callable[[Any], Any], decision: Any, X: Any, y: Any) -> float:
-    if np.isnan(decision).any():
+def _score(scorer: Scorer, stand_in: Callable[[Any], Any], values: Any, X: Any, y: Any) -> float:
+    if np.isnan(values).any():
         return np.nan
+    model = stand_in(values)
     try:
-        return float(scorer(stand_in(decision), X, y))
+        return float(scorer(model, X, y))
     except AttributeError as error:
         if "predict_proba" not in str(error):
             raise
         raise ValueError(
-            f"{scorer!r} needs predict_proba, which is not available yet; "
-            "use a scorer of labels or decision values, such as 'balanced_accuracy' or 'roc_auc'"
+            f"{scorer!r} needs predict_proba, which this estimator does not have; use {model.scorers_that_fit}"
         ) from error

@@ -16,12 +16,12 @@ from kernelpath import _core
 
 BANDWIDTH_RULES = ("sigest", "scale")
 DEVICES = ("cpu",)
-SOLVERS = ("auto", "active-set")
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
 MOST_THREADS = 256  # thousands take longer to start than most fits
 
 Grid = npt.NDArray[np.float64]
+Loss = tuple[str, float]  # its name, and its τ, ε or δ (0 if it has none)
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Settings:
     grid: Grid
     grid_is_lambda: bool
     selection: str
+    solver: str
     tol: float
     max_iter: int
     time_budget: float | None
@@ -44,22 +45,22 @@ class Settings:
     @classmethod
     def of(cls, estimator: Any) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
-        _choice("device", estimator.device, DEVICES)
-        _choice("solver", estimator.solver, SOLVERS)
+        choice("device", estimator.device, DEVICES)
         by_lambda = estimator.lambdas is not None
         return cls(
             kernel=_kernel(estimator.kernel),
             gamma=_gamma(estimator.gamma),
             degree=_integer("degree", estimator.degree, at_least=1),
-            coef0=_number("coef0", estimator.coef0),
+            coef0=number("coef0", estimator.coef0),
             grid=_values("lambdas", "lambda", estimator.lambdas) if by_lambda else _Cs(estimator.Cs),
             grid_is_lambda=by_lambda,
-            selection=_choice("selection", estimator.selection, SELECTIONS),
-            tol=_number("tol", estimator.tol, above=0.0),
+            selection=choice("selection", estimator.selection, SELECTIONS),
+            solver=choice("solver", estimator.solver, _core.SOLVERS),
+            tol=number("tol", estimator.tol, above=0.0),
             max_iter=_integer("max_iter", estimator.max_iter, at_least=1),
             time_budget=None
             if estimator.time_budget is None
-            else _number("time_budget", estimator.time_budget, above=0.0),
+            else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
             n_threads=n_threads(estimator.n_jobs),
         )
@@ -81,7 +82,8 @@ def n_threads(n_jobs: Any) -> int:
     return min(int(n_jobs), MOST_THREADS) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
-def _choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """`value`, if it is one of the known."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name}={value!r} is not available; available: {_listed(known)}")
     return value
@@ -109,7 +111,7 @@ def _gamma(value: Any) -> float | str:
         raise ValueError(
             f"a sequence of gammas is not available yet, got {value!r}; pass one number > 0, 'sigest' or 'scale'"
         )
-    return _number("gamma", value, above=0.0)
+    return number("gamma", value, above=0.0)
 
 
 def _Cs(value: Any) -> Grid:
@@ -147,19 +149,52 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
 
 def _dtype(value: Any) -> str:
     try:
-        return _choice("dtype", value if isinstance(value, str) else np.dtype(value).name, DTYPES)
+        return choice("dtype", value if isinstance(value, str) else np.dtype(value).name, DTYPES)
     except TypeError:
         raise TypeError(f"dtype must be one of {_listed(DTYPES)} or a numpy type, got {value!r}") from None
 
 
-def _number(name: str, value: Any, *, above: float | None = None) -> float:
-    bound = "" if above is None else f" > {above:g}"
+def number(
+    name: str, value: Any, *, above: float | None = None, at_least: float | None = None, below: float | None = None
+) -> float:
+    """`value` as a float, if it is a finite number within the bounds."""
+    bounds = " and ".join(
+        f"{sign} {bound:g}" for sign, bound in ((">", above), (">=", at_least), ("<", below)) if bound is not None
+    )
+    expected = f"number {bounds}".rstrip()
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number{bound}, got {value!r}")
-    number = float(value)
-    if not math.isfinite(number) or (above is not None and number <= above):
-        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}")
-    return number
+        raise TypeError(f"{name} must be a {expected}, got {value!r}")
+    result = float(value)
+    within = (
+        (above is None or result > above)
+        and (at_least is None or result >= at_least)
+        and (below is None or result < below)
+    )
+    if not (math.isfinite(result) and within):
+        raise ValueError(f"{name} must be a finite {expected}, got {value!r}")
+    return result
+
+
+def level(name: str, value: Any) -> float:
+    """A quantile or expectile level."""
+    return number(name, value, above=0.0, below=1.0)
+
+
+def levels(name: str, values: Any) -> list[float]:
+    """A sequence of levels, in any order, no two equal."""
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError
+        values = list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a number > 0 and < 1 or a sequence of such numbers, got {values!r}") from None
+    result = [level(f"{name}[{k}]", value) for k, value in enumerate(values)]
+    if not result:
+        raise ValueError(f"{name} is empty: pass at least one number > 0 and < 1")
+    for k, value in enumerate(result):
+        if (first := result.index(value)) < k:
+            raise ValueError(f"{name} must not repeat a value, got {value:g} twice ({name}[{first}], {name}[{k}])")
+    return result
 
 
 def _integer(name: str, value: Any, *, at_least: int) -> int:

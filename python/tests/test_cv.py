@@ -73,9 +73,11 @@ def test_objective_of_every_fold_is_that_of_the_refit(small):
     X, y = small
     folds = list(overlapping_folds(len(y)))
     K = naive.gram(X, X, "rbf", 0.4)
-    path = _core.fit_path(
+    (path,) = _core.fit_paths(
         X,
         y.astype(float),
+        losses=[("hinge", 0.0)],
+        solver="auto",
         kernel="rbf",
         gamma=0.4,
         degree=3,

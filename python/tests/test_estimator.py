@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelpath import KernelSVC, _core
+from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
+from kernelpath._shared import Parameters
 from kernelpath.datasets import make_mixture
 
 FAST = {"Cs": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0}
@@ -27,17 +28,39 @@ PARAMETERS = (
 KNOWN_GAPS: dict[str, str] = {}
 
 
-@parametrize_with_checks([KernelSVC(Cs=5, cv=2)], expected_failed_checks=lambda estimator: KNOWN_GAPS)
+OWN_PARAMETERS = {
+    KernelSVC: "loss",
+    KernelLogistic: "",
+    KernelDWD: "",
+    KernelQuantile: "tau noncrossing",
+    KernelSVR: "epsilon",
+    KernelRegressor: "loss delta tau",
+}
+
+
+@parametrize_with_checks(
+    [
+        *(kind(Cs=5, cv=2) for kind in OWN_PARAMETERS),
+        KernelSVC(Cs=5, cv=2, loss="squared_hinge"),
+        KernelRegressor(Cs=5, cv=2, loss="huber"),
+        KernelRegressor(Cs=5, cv=2, loss="expectile"),
+    ],
+    expected_failed_checks=lambda estimator: KNOWN_GAPS,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_parameters_and_defaults():
-    assert list(signature(KernelSVC).parameters) == PARAMETERS.split()
-    rust, ours = _core.default_settings(), KernelSVC().get_params()
+@pytest.mark.parametrize("kind", OWN_PARAMETERS)
+def test_parameters_and_defaults(kind):
+    assert list(signature(kind).parameters) == f"{OWN_PARAMETERS[kind]} {PARAMETERS}".split()
+    assert set(Parameters.__annotations__) == set(PARAMETERS.split())
+    rust, ours = _core.default_settings(), kind().get_params()
     for name in ("tol", "max_iter", "dtype"):
         assert ours[name] == rust[name], name
     assert (ours["Cs"], ours["cv"]) == (rust["n_cs"], rust["folds"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kernle'"):
+        kind(kernle="rbf")
 
 
 def test_attributes(small):
@@ -256,6 +279,8 @@ def test_tags():
     assert not tags.input_tags.pairwise
     assert not tags.input_tags.sparse
     assert not tags.classifier_tags.multi_class
+    assert all(is_classifier(kind()) != is_regressor(kind()) for kind in OWN_PARAMETERS)
+    assert [kind for kind in OWN_PARAMETERS if is_regressor(kind())] == [KernelQuantile, KernelSVR, KernelRegressor]
 
 
 def test_random_state_seeds_folds_and_bandwidth(small):

@@ -1,0 +1,154 @@
+"""What all estimators share in their signatures and docstrings, written once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypedDict, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
+
+PARAMETERS = """
+kernel : str, default="rbf"
+    "rbf" exp(−γ‖x−z‖²), "laplacian" exp(−γ‖x−z‖₁), "poly" (γ⟨x,z⟩ + coef0)^degree, "linear" ⟨x,z⟩,
+    "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), or "precomputed".
+gamma : float, "sigest" or "scale", default="sigest"
+    Bandwidth γ. "sigest" takes it from the distances of random pairs of rows (as kernlab and TorchKM do);
+    "scale" is 1 / (n_features · Var(X)).
+degree : int, default=3
+    Degree of the "poly" kernel.
+coef0 : float, default=0.0
+    Constant of the "poly" and "sigmoid" kernels.
+Cs : int, float or sequence of float, default=50
+    Values of C. An int is the length of a logarithmic grid from 1e-3 to 1e3, a float is one value; the order
+    of a sequence is kept in all results.
+lambdas : float or sequence of float, optional
+    Values of λ in place of `Cs`: C = 1 / (2 n_samples λ).
+cv : int, splitter, iterable, "loo" or None, default=5
+    An int is the number of shuffled folds, those of ``{splitter}(cv, shuffle=True, random_state=random_state)``;
+    any scikit-learn splitter or iterable of (train, test) rows is taken as it is; "loo" is exact leave-one-out.
+    None fits without cross-validation, for one C.
+scoring : str, callable or None, default=None
+    None is {score}. Else a scorer of scikit-learn, by name or as
+    ``callable(estimator, X, y)``, applied to the out-of-fold values of each fold (with "loo": of all rows at once).
+selection : {{"best", "1se"}}, default="best"
+    The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
+device : {{"cpu"}}, default="cpu"
+    Where the linear algebra runs.
+solver : {{"auto", "active-set", "newton", "spectral", "closed-form"}}, default="auto"
+    How each problem is solved: "active-set" for piecewise-linear losses, "newton" for smooth ones, "closed-form"
+    for the squared loss (rows that repeat go to "newton"), "spectral" for every loss. "auto" takes the fastest.
+tol : float, default=1e-6
+    Relative duality gap each model has to reach.
+max_iter : int, default=1000000
+    Most solver steps for one model.
+time_budget : float, optional
+    Seconds after which the fit ends with the best model found and says what it left out.
+dtype : {{"auto", "float32", "float64"}}, default="auto"
+    Precision of the kernel matrix; all sums and the certificate are in float64. "auto" is float32, half the memory
+    and twice the speed, unless the matrix is so close to singular that float32 would blur it ("linear", "poly",
+    "sigmoid", smooth kernels of few features); a "precomputed" matrix keeps its own precision.
+n_jobs : int, optional
+    Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
+    (``GridSearchCV(n_jobs=…)``) pass 1.
+random_state : int, RandomState or None, default=None
+    Seed of the folds and of "sigest".
+verbose : int, default=0
+    1 shows a live line of progress.
+"""
+
+ATTRIBUTES = """
+C_, lambda_, best_index_, best_score_ : float, float, int, float
+    The chosen C, its λ, its place in `Cs_`, and its mean score.
+gamma_ : float or None
+    The bandwidth used; None for kernels without one.
+solver_ : str
+    The solver used.
+Cs_, lambdas_ : ndarray of shape (n_Cs,)
+    The path.
+scores_ : ndarray of shape (n_folds, n_Cs)
+    Scores of the held-out rows; NaN where not run.
+cv_results_ : dict
+    Columns as in ``GridSearchCV``, with the gaps beside the scores.
+gaps_ : ndarray of shape (n_folds + 1, n_Cs)
+    Relative duality gaps, (P − D) / max(abs(P), abs(D)); the last row is the refit.
+status_, n_iter_ : ndarray of shape (n_folds + 1, n_Cs)
+    How each solve ended, and after how many steps.
+objective_, dual_objective_ : float
+    The primal and dual values of the returned model; the optimum lies between them.
+oof_decision_, oof_path_ : ndarray of shape (n_samples,), (n_samples, n_Cs)
+    Out-of-fold values f at `C_` and at every C: the mean over the folds that held the row out.
+dual_coef_ : ndarray of shape (1, n_SV)
+    Coefficients β of the support vectors.
+intercept_ : ndarray of shape (1,)
+    Intercept b.
+support_, support_vectors_ : ndarray of shape (n_SV,), (n_SV, n_features)
+    Rows with β ≠ 0; the vectors are empty when ``kernel="precomputed"``.
+n_support_path_ : ndarray of shape (n_Cs,)
+    Support vectors of the refit at each C.
+n_features_in_, feature_names_in_ : int, ndarray of str
+    Columns seen by `fit`.
+timed_out_ : bool
+    Whether `time_budget` ended the fit.
+fit_seconds_, kernel_seconds_, path_seconds_, gram_bytes_ : float, float, float, int
+    Time of the whole fit, of the kernel matrix and of the path; size of the kernel matrix.
+"""
+
+
+class Parameters(TypedDict, total=False):
+    """The keywords every estimator takes, for type checkers."""
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    Cs: Any
+    lambdas: Any
+    cv: Any
+    scoring: Any
+    selection: str
+    device: str
+    solver: str
+    tol: float
+    max_iter: int
+    time_budget: float | None
+    dtype: Any
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+
+def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
+    """Decorate an estimator that names only what is its own, in ``__init__(self, *, own, **shared)`` and in its
+    docstring, where the lines ``{parameters}`` and ``{attributes}`` stand for what all estimators share.
+    """
+
+    def complete(cls: _Class) -> _Class:
+        _spell_out_signature(cls)
+        if cls.__doc__ is not None:  # python -OO has none
+            parameters = PARAMETERS.format(splitter=splitter, score=score)
+            cls.__doc__ = _inserted(cls.__doc__, {"{parameters}": parameters, "{attributes}": ATTRIBUTES})
+        return cls
+
+    return complete
+
+
+def _spell_out_signature(cls: Any) -> None:
+    """Put the shared keywords in place of ``**shared``: scikit-learn reads parameters from the signature."""
+    own = inspect.signature(cls.__init__)
+    shared = inspect.signature(cls.__mro__[1].__init__)
+    keywords = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = {p.name for p in keywords}
+    keywords += [p for p in shared.parameters.values() if p.name not in names]
+    if "__init__" in vars(cls):
+        cls.__init__.__signature__ = own.replace(parameters=keywords)
+
+
+def _inserted(text: str, parts: dict[str, str]) -> str:
+    """`text` with each part in place of the line that names it, indented as that line is."""
+    lines = []
+    for line in text.splitlines():
+        part = parts.get(line.strip())
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [line] if part is None else [indent + row if row else row for row in part.strip().splitlines()]
+    return "\n".join(lines)
