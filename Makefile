@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint format bench peers clean tools
+.PHONY: help demo test test-rust test-python lint format docs bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -9,7 +9,7 @@ BUILT := $(VENV)/.built
 PEERS := $(CURDIR)/benchmarks/.venv
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
-PYTHON_CODE := python examples benchmarks
+PYTHON_CODE := python examples benchmarks docs
 # One interpreter for every cargo call, so that pyo3 is compiled once.
 export PYO3_PYTHON := $(BIN)/python
 
@@ -44,11 +44,18 @@ format: $(BUILT) ## format Rust and Python
 	$(BIN)/ruff check --fix $(PYTHON_CODE)
 	$(BIN)/ruff format $(PYTHON_CODE)
 
+docs: $(BUILT) ## draw the pictures of the documentation and run its code
+	$(BIN)/python docs/pictures.py
+	$(BIN)/python -m pytest -q python/tests/test_docs.py
+
 bench: $(BUILT) ## print speed and memory against the peers (long; BENCH=--quick is shorter, BENCH=sim2000 one case)
 	-@$(MAKE) --no-print-directory peers
 	$(BIN)/python benchmarks/bench.py $(BENCH)
 
 peers: $(PEERS)/.ready ## install liquidSVM for the benchmarks, in an environment of its own (needs a C++ compiler)
+
+peers-torch: peers ## install TorchKM for the benchmarks too (torch takes 5 GB on Linux)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements-torch.txt
 
 clean: ## remove builds, the virtual environment and caches
 	rm -rf target .venv benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis

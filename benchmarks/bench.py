@@ -8,7 +8,8 @@
 Each fit is 50 values of C × (10 folds + refit) with gamma="sigest" on two threads, and fails if a gap is above 1e-6.
 A peer runs right after kernelpath, in the same minute: read the ratios, not the seconds. A fit shorter than
 ten seconds is measured three times, and the median counts. Real data is looked for in the folder KERNELPATH_DATA, or
-../shared/data; the interpreter that has liquidSVM is KERNELPATH_PEERS, or the one `make peers` installs.
+../shared/data; the interpreter that has liquidSVM and TorchKM is KERNELPATH_PEERS, or the one that `make peers` and
+`make peers-torch` install into.
 """
 
 from __future__ import annotations
@@ -19,30 +20,25 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC
 
-from kernelpath import KernelSVC
+from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelSVC
 from kernelpath.datasets import make_mixture
+from measure import FOLDS, GRID, SEED, TOL, NotAvailable, fit
+from peers import liquid_seconds, scikit_learn_seconds, torchkm
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("KERNELPATH_DATA", HERE.parents[1] / "shared" / "data"))
-PEERS_PYTHON = Path(os.environ.get("KERNELPATH_PEERS", HERE / ".venv" / "bin" / "python"))
-TOL = 1e-6
-FOLDS = 10
-GRID = np.logspace(-3, 3, 50)
 TORCHKM_GRID = np.logspace(np.log10(5e-8), np.log10(0.05), 50)
+ESTIMATORS = {"svc": KernelSVC, "logistic": KernelLogistic, "dwd": KernelDWD, "quantile": KernelQuantile}
 MB = 1e6
 
 
@@ -67,10 +63,6 @@ class Row:
         return f"| {self.case} | {self.measured} | {gap} | {self.peer} | {ratio} | {self.bar} | {verdict} |"
 
 
-class NotAvailable(Exception):  # noqa: N818
-    """Data or a peer is not on this machine."""
-
-
 Case = Callable[[bool], Row]
 CASES: dict[str, Case] = {}
 
@@ -83,64 +75,23 @@ def case(name: str) -> Callable[[Case], Case]:
     return register
 
 
-# What is measured
+# Data
 
 
-@dataclass
-class Fit:
-    """A fitted classifier and the seconds its fit took."""
+def simulated(method: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The mixture, p = 10. For quantiles the target is a number made from the features x₁, …, x₄,
 
-    classifier: KernelSVC
-    seconds: float
+        sin(2x₁) + ½ x₂x₃ + ½ (1 + |x₄|) ε,     ε ~ N(0, 1),
 
-    @property
-    def worst_gap(self) -> float:
-        """Of all folds, C's and the refit."""
-        return float(self.classifier.gaps_.max())
-
-
-def fit(X: np.ndarray, y: np.ndarray, Cs: np.ndarray = GRID) -> Fit:
-    """kernelpath; the median of three when it is quick."""
-    classifier = KernelSVC(Cs=Cs, cv=FOLDS, tol=TOL, n_jobs=2, random_state=0)
-    seconds: list[float] = []
-    while not seconds or (seconds[0] < 10.0 and len(seconds) < 3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the gaps are judged below
-            started = time.perf_counter()
-            classifier.fit(X, y)
-            seconds.append(time.perf_counter() - started)
-    return Fit(classifier, float(np.median(seconds)))
-
-
-def scikit_learn_seconds(X: np.ndarray, y: np.ndarray, ours: KernelSVC, n_Cs: int) -> tuple[float, str]:
-    """GridSearchCV(SVC) on the same folds, bandwidth and C's, or on `n_Cs` of them, spread evenly, and scaled."""
-    Cs = ours.Cs_
-    picked = np.arange(len(Cs)) if n_Cs >= len(Cs) else ((np.arange(n_Cs) + 0.5) * len(Cs) / n_Cs).astype(int)
-    splits = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y))
-    search = GridSearchCV(
-        SVC(gamma=ours.gamma_, cache_size=1000), {"C": Cs[picked]}, cv=splits, n_jobs=2, refit=len(picked) == len(Cs)
-    )
-    clone(search).set_params(cv=2, refit=False).fit(X[:200], y[:200])  # starts its worker processes
-    started = time.perf_counter()
-    search.fit(X, y)
-    seconds = (time.perf_counter() - started) * len(Cs) / len(picked)
-    note = "" if len(picked) == len(Cs) else f", {len(picked)} of {len(Cs)} C's scaled"
-    return seconds, f"scikit-learn {seconds:.1f} s{note}"
-
-
-def liquid_seconds(X: np.ndarray, y: np.ndarray, ours: KernelSVC) -> float:
-    """liquidSVM, in the interpreter of the peers; the median of three when it is quick."""
-    if not PEERS_PYTHON.exists():
-        raise NotAvailable("liquidSVM is not installed: run `make peers`")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.npz"
-        np.savez(file, X=X, y=y, gamma=ours.gamma_, Cs=ours.Cs_, folds=FOLDS)
-        seconds: list[float] = []
-        while not seconds or (seconds[0] < 10.0 and len(seconds) < 3):
-            command = [str(PEERS_PYTHON), str(HERE / "liquid.py"), str(file)]
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            seconds.append(float(output.split()[-2]))
-    return float(np.median(seconds))
+    whose noise grows with |x₄|, standardised to mean 0 and standard deviation 1.
+    """
+    X, y = make_mixture(n, 10, random_state=SEED)
+    if method != "quantile":
+        return X, y
+    x1, x2, x3, x4 = X.T[:4]
+    noise = np.random.default_rng(SEED).standard_normal(n)
+    y = np.sin(2.0 * x1) + 0.5 * x2 * x3 + 0.5 * (1.0 + np.abs(x4)) * noise
+    return X, (y - y.mean()) / y.std()
 
 
 def libsvm_data(name: str, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,7 +108,7 @@ def libsvm_data(name: str, n_features: int) -> tuple[np.ndarray, np.ndarray]:
 
 def against_scikit_learn(name: str, X: np.ndarray, y: np.ndarray, Cs: np.ndarray, bar: float | None, n_Cs: int) -> Row:
     ours = fit(X, y, Cs)
-    seconds, peer = scikit_learn_seconds(X, y, ours.classifier, n_Cs)
+    seconds, peer = scikit_learn_seconds(X, y, ours.estimator, n_Cs)
     ratio = seconds / ours.seconds
     return Row(
         name,
@@ -173,11 +124,55 @@ def against_scikit_learn(name: str, X: np.ndarray, y: np.ndarray, Cs: np.ndarray
 def against_liquid(name: str, n: int, bar: float) -> Row:
     X, y = make_mixture(n, 10, random_state=0)
     ours = fit(X, y)
-    seconds = liquid_seconds(X, y, ours.classifier)
+    seconds = liquid_seconds(X, y, ours.estimator)
     ratio = seconds / ours.seconds
     passed = ratio >= bar and ours.worst_gap <= TOL
     return Row(
         name, f"{ours.seconds:.2f} s", ours.worst_gap, f"liquidSVM {seconds:.2f} s", ratio, f"≥ {bar:g} ×", passed
+    )
+
+
+def against_torchkm(method: str, bar: float, solver: str = "auto", n: int = 1000, Cs: np.ndarray = GRID) -> Row:
+    """TorchKM on 5 of the C's. To pass, our objective must not be above its own at any of them."""
+    X, y = simulated(method, n)
+    ours = fit(X, y, Cs, ESTIMATORS[method], solver)
+    theirs = torchkm(method, X, y, ours.estimator, 5)
+    note, as_low = theirs.note, True
+    if theirs.objectives is not None:
+        excess = theirs.objectives / objectives(ours.estimator, X, y, theirs.Cs) - 1.0
+        note += f"; its objective above ours by {excess.min():.1e} to {excess.max():.1e}"
+        as_low = excess.min() >= -TOL
+    ratio = theirs.seconds / ours.seconds
+    return Row(
+        f"{method}, solver={ours.estimator.solver_}, n = {n}, p = 10",
+        f"{ours.seconds:.2f} s",
+        ours.worst_gap,
+        note,
+        ratio,
+        f"≥ {bar:g} ×",
+        ratio >= bar and ours.worst_gap <= TOL and as_low,
+    )
+
+
+def objectives(fitted: Any, X: np.ndarray, y: np.ndarray, Cs: np.ndarray) -> np.ndarray:
+    """Of the estimator on all rows, one a C, on a kernel matrix in double precision, as TorchKM's is."""
+    model = clone(fitted).set_params(cv=None, gamma=fitted.gamma_, dtype="float64")
+    return np.array([model.set_params(Cs=C).fit(X, y).objective_ for C in Cs])
+
+
+def against_own_svm(bars: dict[str, float], n: int, Cs: np.ndarray = GRID) -> Row:
+    """Each method may take `bars` times as long as the SVM."""
+    svm = fit(*simulated("svc", n), Cs)
+    fits = {method: fit(*simulated(method, n), Cs, ESTIMATORS[method]) for method in bars}
+    ratios = {method: ours.seconds / svm.seconds for method, ours in fits.items()}
+    worst_gap = max(ours.worst_gap for ours in [svm, *fits.values()])
+    return Row(
+        f"losses, n = {n}, p = 10",
+        ", ".join(f"{method} {fits[method].seconds:.2f} s ({ratios[method]:.1f} ×)" for method in bars),
+        worst_gap,
+        f"own SVM {svm.seconds:.2f} s",
+        bar=", ".join(f"{method} ≤ {bar:g} ×" for method, bar in bars.items()),
+        passed=worst_gap <= TOL and all(ratios[method] <= bar for method, bar in bars.items()),
     )
 
 
@@ -218,6 +213,54 @@ def liquid2000(quick: bool) -> Row:
 def liquid5000(quick: bool) -> Row:
     """Mixture, n = 5000, p = 10, against liquidSVM"""
     return against_liquid("n = 5000, p = 10", 5000, 2.0)
+
+
+@case("torchkm_svc")
+def torchkm_svc(quick: bool) -> Row:
+    """SVM, mixture, n = 1000, p = 10, against TorchKM on 5 of the 50 C's"""
+    return against_torchkm("svc", 400.0)
+
+
+@case("torchkm_logistic")
+def torchkm_logistic(quick: bool) -> Row:
+    """Logistic regression, the same"""
+    return against_torchkm("logistic", 150.0)
+
+
+@case("torchkm_dwd")
+def torchkm_dwd(quick: bool) -> Row:
+    """Distance-weighted discrimination, the same"""
+    return against_torchkm("dwd", 25.0)
+
+
+@case("torchkm_quantile")
+def torchkm_quantile(quick: bool) -> Row:
+    """Median regression, the same on a target made from the mixture's features"""
+    return against_torchkm("quantile", 400.0)
+
+
+@case("spectral_svc")
+def spectral_svc(quick: bool) -> Row:
+    """As torchkm_svc with the spectral solver"""
+    return against_torchkm("svc", 10.0, "spectral")
+
+
+@case("spectral_logistic")
+def spectral_logistic(quick: bool) -> Row:
+    """As torchkm_logistic with the spectral solver"""
+    return against_torchkm("logistic", 10.0, "spectral")
+
+
+@case("spectral_quantile")
+def spectral_quantile(quick: bool) -> Row:
+    """As torchkm_quantile with the spectral solver"""
+    return against_torchkm("quantile", 10.0, "spectral")
+
+
+@case("losses5000")
+def losses5000(quick: bool) -> Row:
+    """Mixture, n = 5000, p = 10: logistic, DWD and quantile against our own SVM"""
+    return against_own_svm({"logistic": 4.0, "dwd": 4.0, "quantile": 2.0}, 5000)
 
 
 @case("torchkm10000")
@@ -306,7 +349,7 @@ def main() -> int:
         return 0
     if arguments.list:
         for name, function in CASES.items():
-            print(f"  {name:<14} {function.__doc__}")
+            print(f"  {name:<18} {function.__doc__}")
         return 0
     unknown = set(arguments.cases) - set(CASES)
     if unknown:

@@ -1,0 +1,114 @@
+"""The peers, on the folds, bandwidth and C's of a fit of kernelpath.
+
+liquidSVM and TorchKM run in an interpreter of their own: KERNELPATH_PEERS, or the one that `make peers` and
+`make peers-torch` install into.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.svm import SVC
+
+from measure import FOLDS, SEED, NotAvailable, median_seconds
+
+HERE = Path(__file__).resolve().parent
+PEERS_PYTHON = Path(os.environ.get("KERNELPATH_PEERS", HERE / ".venv" / "bin" / "python"))
+TORCHKM_LIMIT = 900  # seconds
+
+
+def scikit_learn_seconds(X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> tuple[float, str]:
+    """GridSearchCV(SVC) on all C's, or on `n_Cs` of them and scaled."""
+    Cs = spread(ours.Cs_, n_Cs)
+    refit = len(Cs) == len(ours.Cs_)
+    model = SVC(gamma=ours.gamma_, cache_size=1000)
+    search = GridSearchCV(model, {"C": Cs}, cv=splits(ours, X, y), n_jobs=2, refit=refit)
+    clone(search).set_params(cv=2, refit=False).fit(X[:200], y[:200])  # starts its worker processes
+    started = time.perf_counter()
+    search.fit(X, y)
+    seconds = (time.perf_counter() - started) * len(ours.Cs_) / len(Cs)
+    return seconds, f"scikit-learn {seconds:.1f} s{scaling_note(ours, Cs)}"
+
+
+def liquid_seconds(X: np.ndarray, y: np.ndarray, ours: Any) -> float:
+    """liquidSVM, on stratified folds that it draws itself; the median of three when it is quick."""
+    with peer_files("liquidSVM", X=X, y=y, gamma=ours.gamma_, Cs=ours.Cs_, folds=FOLDS) as (source, _):
+        return median_seconds(lambda: float(run_peer("liquid.py", source).split()[-2]))
+
+
+@dataclass
+class TorchKM:
+    """What TorchKM took for all C's, or at least took; and the objectives of its models at those it was run on."""
+
+    seconds: float
+    note: str
+    Cs: np.ndarray
+    objectives: np.ndarray | None
+
+
+def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> TorchKM:
+    """TorchKM on `n_Cs` of the C's, scaled, apart from its eigendecomposition; not scaled if it was stopped."""
+    Cs = spread(ours.Cs_, n_Cs)
+    fold = np.empty(len(y), dtype=int)
+    for k, (_, test) in enumerate(splits(ours, X, y)):
+        fold[test] = k
+    arrays = {"X": X, "y": y, "gamma": ours.gamma_, "Cs": Cs, "fold": fold, "limit": TORCHKM_LIMIT}
+    with peer_files("torchkm", method=method, **arrays) as (source, result):
+        run_peer("torch_km.py", source, result)
+        with np.load(result) as file:
+            answer = dict(file)
+    if not answer["finished"]:
+        note = f"TorchKM stopped after {TORCHKM_LIMIT} s on {len(Cs)} of {len(ours.Cs_)} C's, not scaled"
+        return TorchKM(float(answer["seconds"]), note, Cs, None)
+    setup = float(answer["setup"])
+    seconds = setup + (float(answer["seconds"]) - setup) * len(ours.Cs_) / len(Cs)
+    note = f"TorchKM {seconds:.1f} s{scaling_note(ours, Cs)}"
+    if answer["converged"].size:
+        note += f", converged at {answer['converged'].sum()} of {len(Cs)}"
+    if answer["exhausted"]:
+        note += ", ran out of iterations"
+    return TorchKM(seconds, note, Cs, answer["objectives"])
+
+
+def spread(Cs: np.ndarray, n_Cs: int) -> np.ndarray:
+    """`n_Cs` of the C's, spread evenly."""
+    return Cs if n_Cs >= len(Cs) else Cs[((np.arange(n_Cs) + 0.5) * len(Cs) / n_Cs).astype(int)]
+
+
+def scaling_note(ours: Any, Cs: np.ndarray) -> str:
+    return "" if len(Cs) == len(ours.Cs_) else f", {len(Cs)} of {len(ours.Cs_)} C's scaled"
+
+
+def splits(ours: Any, X: np.ndarray, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The folds of the fit."""
+    splitter = StratifiedKFold if is_classifier(ours) else KFold
+    return list(splitter(FOLDS, shuffle=True, random_state=SEED).split(X, y))
+
+
+@contextmanager
+def peer_files(module: str, **arrays: Any) -> Iterator[tuple[Path, Path]]:
+    """A file of the arrays, and the name of one for the answer."""
+    installed = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    if not PEERS_PYTHON.exists() or subprocess.run([str(PEERS_PYTHON), "-c", installed]).returncode != 0:
+        raise NotAvailable(f"{module} is not installed: run `make peers` (liquidSVM) or `make peers-torch` (TorchKM)")
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder) / "data.npz", Path(folder) / "result.npz"
+        np.savez(source, **arrays)
+        yield source, result
+
+
+def run_peer(script: str, *files: Path) -> str:
+    """What the script prints, run by the interpreter of the peers."""
+    command = [str(PEERS_PYTHON), str(HERE / script), *map(str, files)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
