@@ -9,18 +9,19 @@ use faer::{Mat, Side};
 
 use crate::device::{Cpu, Device};
 use crate::error::Result;
+use crate::gram::Entry;
 use crate::ledger::{Ledger, Solution};
 use crate::observe::Control;
 use crate::problem::{Outcome, Shared, Status};
 
-use super::cholesky::Working;
-
 /// The decomposition of one Gram matrix.
-pub(crate) struct ClosedForm<'a, T> {
-    shared: &'a Shared<'a, T>,
+pub(crate) struct ClosedForm<'a> {
     values: Vec<f64>,
     basis: Mat<f64>,
     ones: Vec<f64>,
+    /// The targets less their mean, which H maps to 0 and only rounding would bring in.
+    centred: Vec<f64>,
+    mean: f64,
     control: &'a Control,
 }
 
@@ -37,11 +38,13 @@ pub(crate) struct Fitted {
     pub b: f64,
 }
 
-impl<'a, T: Working> ClosedForm<'a, T> {
-    pub fn new(shared: &'a Shared<'a, T>, control: &'a Control) -> Result<Self> {
+impl<'a> ClosedForm<'a> {
+    pub fn new<T: Entry>(shared: &Shared<T>, control: &'a Control) -> Result<Self> {
         let (values, basis) = Cpu.eigh(Cpu.gram(shared.gram)?, control)?;
         let ones = (0..values.len()).map(|k| basis.col_as_slice(k).iter().sum()).collect();
-        Ok(Self { shared, values, basis, ones, control })
+        let mean = shared.y.iter().sum::<f64>() / shared.y.len() as f64;
+        let centred = shared.y.iter().map(|y| y - mean).collect();
+        Ok(Self { values, basis, ones, centred, mean, control })
     }
 
     fn at(&self, c: f64) -> Result<At> {
@@ -69,7 +72,7 @@ impl<'a, T: Working> ClosedForm<'a, T> {
 
     /// The model without each set of rows; an empty set gives the model of all rows.
     pub fn without(&self, c: f64, sets: &[Vec<usize>]) -> Result<Vec<Fitted>> {
-        let (at, y) = (self.at(c)?, &self.shared.y);
+        let (at, y) = (self.at(c)?, &self.centred);
         let full = self.models(&at, std::slice::from_ref(y))?.remove(0);
         let mut targets = Vec::with_capacity(sets.len());
         for set in sets {
@@ -97,6 +100,7 @@ impl<'a, T: Working> ClosedForm<'a, T> {
         }
         let mut models = self.models(&at, &targets)?;
         for (model, set) in models.iter_mut().zip(sets) {
+            model.b += self.mean;
             for &row in set {
                 model.beta[row] = 0.0;
             }
@@ -105,7 +109,7 @@ impl<'a, T: Working> ClosedForm<'a, T> {
     }
 
     /// Solves all plans of a ledger at every C; weights must be 0 and 1.
-    pub fn sweep(&self, ledger: &Ledger<T>) -> Result<()> {
+    pub fn sweep<T: Entry>(&self, ledger: &Ledger<T>) -> Result<()> {
         let held_out = |weight: &Vec<f64>| (0..weight.len()).filter(|&i| weight[i] == 0.0).collect();
         let sets: Vec<Vec<usize>> = ledger.plans.iter().map(|plan| held_out(&plan.weight)).collect();
         for (done, c) in ledger.order().into_iter().enumerate() {
