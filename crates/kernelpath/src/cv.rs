@@ -3,11 +3,12 @@
 //! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the
 //! fold's out-of-fold scores are the f of its held-out rows.
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
 use crate::certificate::Certificate;
 use crate::data::{Rows, Units};
-use crate::device::Cpu;
+use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Gram, check_plan, single_is_enough};
 use crate::kernel::{KernelFn, Shape};
@@ -340,9 +341,10 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     let models = request.losses.len() * request.cs.len() * (1 + request.folds.len(n));
     control.begin(Phase::Path, models);
     let y: Vec<f64> = units.representative.iter().map(|&i| request.y[i]).collect();
+    let decomposition = OnceCell::new();
     let fit_loss = |&loss: &Loss| {
         let shared = Shared::new(&gram, loss, y.clone(), request.settings);
-        let mut fit = fit_plans(request, &shared, units, &plans, control)?;
+        let mut fit = fit_plans(request, &shared, units, &plans, &decomposition, control)?;
         fit.kernel_seconds = kernel_seconds;
         Ok(fit)
     };
@@ -355,6 +357,7 @@ fn fit_plans<T: Working>(
     shared: &Shared<T>,
     units: &Units,
     plans: &[Plan],
+    decomposition: &OnceCell<Decomposition<faer::Mat<f64>>>,
     control: &Control,
 ) -> Result<PathFit> {
     let started = Instant::now();
@@ -365,12 +368,16 @@ fn fit_plans<T: Working>(
     if engine == Engine::ClosedForm && counted {
         engine = Engine::Newton;
     }
+    let decomposed = || match decomposition.get() {
+        Some(made) => Ok(made),
+        None => Decomposition::new(&Cpu, shared.gram, control).map(|made| decomposition.get_or_init(|| made)),
+    };
     let ledger = Ledger::new(shared, plans, request.cs, control);
     match engine {
         Engine::ActiveSet => walk(shared, &ledger, control)?,
         Engine::Newton => Newton::new(shared, control)?.sweep(&ledger)?,
-        Engine::Spectral => Spectral::new(shared, &Cpu, control)?.sweep(&ledger)?,
-        Engine::ClosedForm => ClosedForm::new(shared, control)?.sweep(&ledger)?,
+        Engine::Spectral => Spectral::new(shared, &Cpu, decomposed()?, control).sweep(&ledger)?,
+        Engine::ClosedForm => ClosedForm::new(&shared.y, decomposed()?, control).sweep(&ledger)?,
     }
     let mut kept = ledger.close();
     let refit = kept.remove(0);
@@ -383,7 +390,10 @@ fn fit_plans<T: Working>(
         Folds::LeaveOneOut => {
             let all = &plans[0].weight;
             let by_c = match engine {
-                Engine::ClosedForm => loo::by_closed_form(shared, request.cs, control)?,
+                Engine::ClosedForm => {
+                    let closed_form = ClosedForm::new(&shared.y, decomposed()?, control);
+                    loo::by_closed_form(shared, &closed_form, request.cs, control)?
+                }
                 _ if shared.kinks.is_empty() => loo::by_newton(shared, all, request.cs, &refit, control)?,
                 _ => loo::by_active_set(shared, all, request.cs, &refit, control)?,
             };

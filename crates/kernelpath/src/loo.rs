@@ -114,11 +114,11 @@ pub(crate) fn by_newton<T: Working>(
 /// `[c][unit]` for the squared loss with unit weights.
 pub(crate) fn by_closed_form<T: Working>(
     shared: &Shared<T>,
+    closed_form: &ClosedForm,
     cs: &[f64],
     control: &Control,
 ) -> Result<Vec<Vec<LeftOut>>> {
     let n = shared.y.len();
-    let closed_form = ClosedForm::new(shared, control)?;
     let mut by_c = vec![vec![(Record::NOT_RUN, f64::NAN); n]; cs.len()];
     let outcome = Outcome { status: Status::Converged, steps: 1 };
     for (&c, results) in cs.iter().zip(&mut by_c) {

@@ -31,6 +31,21 @@ pub(crate) struct Spectrum {
     pub ones: Vec<f64>,
 }
 
+/// K = UΛUᵀ, made once for all losses, folds and C's.
+pub(crate) struct Decomposition<M> {
+    pub basis: M,
+    pub spectrum: Spectrum,
+}
+
+impl<M> Decomposition<M> {
+    pub fn new<T: Entry>(device: &impl Device<Matrix = M>, gram: &Gram<T>, control: &Control) -> Result<Self> {
+        let (values, basis) = device.eigh(device.gram(gram)?, control)?;
+        let ones = device.upload(gram.n(), &[vec![1.0; gram.n()]])?;
+        let ones = device.download(&device.transposed_times(&basis, &ones)?)?.remove(0);
+        Ok(Self { basis, spectrum: Spectrum { values, ones } })
+    }
+}
+
 /// What the spectral engine asks of a device.
 pub(crate) trait Device: Sync {
     /// A matrix on the device.

@@ -7,18 +7,17 @@
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 
-use crate::device::{Cpu, Device};
+use crate::device::{Cpu, Decomposition, Device, Spectrum};
 use crate::error::Result;
 use crate::gram::Entry;
 use crate::ledger::{Ledger, Solution};
 use crate::observe::Control;
-use crate::problem::{Outcome, Shared, Status};
+use crate::problem::{Outcome, Status};
 
 /// The decomposition of one Gram matrix.
 pub(crate) struct ClosedForm<'a> {
-    values: Vec<f64>,
-    basis: Mat<f64>,
-    ones: Vec<f64>,
+    basis: &'a Mat<f64>,
+    spectrum: &'a Spectrum,
     /// The targets less their mean, which H maps to 0 and only rounding would bring in.
     centred: Vec<f64>,
     mean: f64,
@@ -39,27 +38,27 @@ pub(crate) struct Fitted {
 }
 
 impl<'a> ClosedForm<'a> {
-    pub fn new<T: Entry>(shared: &Shared<T>, control: &'a Control) -> Result<Self> {
-        let (values, basis) = Cpu.eigh(Cpu.gram(shared.gram)?, control)?;
-        let ones = (0..values.len()).map(|k| basis.col_as_slice(k).iter().sum()).collect();
-        let mean = shared.y.iter().sum::<f64>() / shared.y.len() as f64;
-        let centred = shared.y.iter().map(|y| y - mean).collect();
-        Ok(Self { values, basis, ones, centred, mean, control })
+    pub fn new(y: &[f64], decomposition: &'a Decomposition<Mat<f64>>, control: &'a Control) -> Self {
+        let Decomposition { basis, spectrum } = decomposition;
+        let mean = y.iter().sum::<f64>() / y.len() as f64;
+        let centred = y.iter().map(|y| y - mean).collect();
+        Self { basis, spectrum, centred, mean, control }
     }
 
     fn at(&self, c: f64) -> Result<At> {
-        let inverse: Vec<f64> = self.values.iter().map(|v| 1.0 / (v + 0.5 / c)).collect();
-        let coordinates: Vec<f64> = self.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
-        let sum = self.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
-        let g1 = Cpu.download(&Cpu.times(&self.basis, &Cpu.upload(self.values.len(), &[coordinates])?)?)?.remove(0);
+        let inverse: Vec<f64> = self.spectrum.values.iter().map(|v| 1.0 / (v + 0.5 / c)).collect();
+        let coordinates: Vec<f64> = self.spectrum.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
+        let sum = self.spectrum.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
+        let g1 =
+            Cpu.download(&Cpu.times(self.basis, &Cpu.upload(self.spectrum.values.len(), &[coordinates])?)?)?.remove(0);
         Ok(At { inverse, g1, sum })
     }
 
     /// Hy and b for each column of targets.
     fn models(&self, at: &At, targets: &[Vec<f64>]) -> Result<Vec<Fitted>> {
-        let targets_matrix = Cpu.upload(self.values.len(), targets)?;
-        let coordinates = Cpu.transposed_times(&self.basis, &targets_matrix)?;
-        let products = Cpu.times(&self.basis, &Cpu.scale_rows(&at.inverse, &coordinates)?)?;
+        let targets_matrix = Cpu.upload(self.spectrum.values.len(), targets)?;
+        let coordinates = Cpu.transposed_times(self.basis, &targets_matrix)?;
+        let products = Cpu.times(self.basis, &Cpu.scale_rows(&at.inverse, &coordinates)?)?;
         let model = |(mut beta, y): (Vec<f64>, &Vec<f64>)| {
             let b = at.g1.iter().zip(y).map(|(g, y)| g * y).sum::<f64>() / at.sum;
             for (beta, g) in beta.iter_mut().zip(&at.g1) {
@@ -79,8 +78,9 @@ impl<'a> ClosedForm<'a> {
             self.control.check()?;
             let mut changed = y.clone();
             if !set.is_empty() {
-                let rows = Mat::from_fn(set.len(), self.values.len(), |i, k| self.basis[(set[i], k)]);
-                let scaled = Mat::from_fn(self.values.len(), set.len(), |k, i| self.basis[(set[i], k)] * at.inverse[k]);
+                let rows = Mat::from_fn(set.len(), self.spectrum.values.len(), |i, k| self.basis[(set[i], k)]);
+                let scaled =
+                    Mat::from_fn(self.spectrum.values.len(), set.len(), |k, i| self.basis[(set[i], k)] * at.inverse[k]);
                 let mut h = Cpu.times(&rows, &scaled)?;
                 for j in 0..set.len() {
                     for i in 0..set.len() {

@@ -24,7 +24,7 @@
 use rayon::prelude::*;
 
 use crate::certificate::Certificate;
-use crate::device::{Block, Device, Spectrum};
+use crate::device::{Block, Decomposition, Device, Spectrum};
 use crate::error::Result;
 use crate::ledger::{Ledger, Solution};
 use crate::loss::{Loss, Smoothed, best_intercept};
@@ -51,8 +51,8 @@ const NARROWEST: f64 = 1e-7;
 pub(crate) struct Spectral<'a, T, D: Device> {
     shared: &'a Shared<'a, T>,
     device: &'a D,
-    basis: D::Matrix,
-    spectrum: Spectrum,
+    basis: &'a D::Matrix,
+    spectrum: &'a Spectrum,
     control: &'a Control,
 }
 
@@ -71,13 +71,14 @@ struct State {
 }
 
 impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
-    /// Decomposes the Gram matrix.
-    pub fn new(shared: &'a Shared<'a, T>, device: &'a D, control: &'a Control) -> Result<Self> {
-        let n = shared.gram.n();
-        let (values, basis) = device.eigh(device.gram(shared.gram)?, control)?;
-        let ones = device.upload(n, &[vec![1.0; n]])?;
-        let ones = device.download(&device.transposed_times(&basis, &ones)?)?.remove(0);
-        Ok(Self { shared, device, basis, spectrum: Spectrum { values, ones }, control })
+    pub fn new(
+        shared: &'a Shared<'a, T>,
+        device: &'a D,
+        decomposition: &'a Decomposition<D::Matrix>,
+        control: &'a Control,
+    ) -> Self {
+        let Decomposition { basis, spectrum } = decomposition;
+        Self { shared, device, basis, spectrum, control }
     }
 
     /// Solves all plans of a ledger at every C, from the smallest up, a few C's at once.
@@ -143,10 +144,10 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
             let curvature: Vec<f64> = open.iter().map(|j| cs[*j] * heaviest(j) * smooth.curvature_bound()).collect();
             for _ in 0..STEPS {
                 self.control.check()?;
-                let f = device.times(&self.basis, &device.scale_rows(&self.spectrum.values, &block.ahead)?)?;
+                let f = device.times(self.basis, &device.scale_rows(&self.spectrum.values, &block.ahead)?)?;
                 let pulls = device.pulls(smooth, y, &weight, &f, &block.b_ahead)?;
-                let pulls = device.transposed_times(&self.basis, &pulls)?;
-                device.advance(&mut block, &pulls, &self.spectrum, &curvature)?;
+                let pulls = device.transposed_times(self.basis, &pulls)?;
+                device.advance(&mut block, &pulls, self.spectrum, &curvature)?;
             }
             steps += STEPS;
             looks += 1;
@@ -202,9 +203,9 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
     /// β and f = Kβ of the block, by the decomposition.
     fn download(&self, block: &Block<D::Matrix>) -> Result<Vec<State>> {
         let device = self.device;
-        let beta = device.download(&device.times(&self.basis, &block.coordinates)?)?;
+        let beta = device.download(&device.times(self.basis, &block.coordinates)?)?;
         let scaled = device.scale_rows(&self.spectrum.values, &block.coordinates)?;
-        let f = device.download(&device.times(&self.basis, &scaled)?)?;
+        let f = device.download(&device.times(self.basis, &scaled)?)?;
         Ok(beta.into_iter().zip(f).zip(&block.b).map(|((beta, f), &b)| State { beta, f, b }).collect())
     }
 
@@ -231,7 +232,7 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
             .collect();
         let device = self.device;
         let uploaded = device.upload(y.len(), &thetas)?;
-        let coordinates = device.download(&device.transposed_times(&self.basis, &uploaded)?)?;
+        let coordinates = device.download(&device.transposed_times(self.basis, &uploaded)?)?;
         let tol = 0.5 * self.shared.settings.tol;
         let judged =
             states.into_iter().zip(thetas).zip(coordinates).zip(open).map(|(((state, theta), coordinates), &j)| {
