@@ -33,7 +33,7 @@ STATUS_NAMES: tuple[str, ...]
 
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
-def bandwidth(X: _Real, kernel: str, rule: str, seed: int) -> float: ...
+def bandwidth(X: _Real, kernel: str, rule: str, seed: int, weight: _Double | None = None) -> float: ...
 def kernel_matrix(
     X: _Real,
     Z: _Real,
@@ -48,7 +48,7 @@ def decision(
     X: _Real,
     support_vectors: _Real,
     coef: _Double,
-    intercept: float,
+    intercept: _Double,
     *,
     kernel: str,
     gamma: float,
@@ -59,9 +59,8 @@ def decision(
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
     X: _Real,
-    y: _Double,
+    tasks: Sequence[tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None]],
     *,
-    losses: Sequence[tuple[str, float]],
     solver: str,
     kernel: str,
     gamma: float,

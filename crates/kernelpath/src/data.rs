@@ -1,5 +1,7 @@
 //! Checked views of the data. Nothing is copied: any strides, either precision.
 
+use std::cmp::Ordering;
+
 use faer::MatRef;
 
 use crate::error::{Error, Result};
@@ -121,16 +123,18 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Column means: shifting by them leaves distances alone and saves their digits.
-    pub(crate) fn column_means(&self) -> Vec<f64> {
-        let n = self.nrows() as f64;
-        (0..self.ncols()).map(|j| (0..self.nrows()).map(|i| self.get(i, j) / n).sum()).collect()
+    /// Column means of some rows: shifting by them leaves distances alone and saves their digits.
+    pub(crate) fn column_means(&self, rows: &[usize]) -> Vec<f64> {
+        let n = rows.len() as f64;
+        (0..self.ncols()).map(|j| rows.iter().map(|&i| self.get(i, j) / n).sum()).collect()
     }
 }
 
-/// Rows that are equal in every column and in the target, merged into one unit.
+/// Rows that are equal in every column and in their keys, such as targets, merged into one unit.
 ///
-/// The loss of a unit is the sum of its rows' losses, so the weights add up and (P) is unchanged.
+/// The loss of a unit is the sum of its rows' losses, so the weights add up and (P) is unchanged. Units are sorted, so
+/// that what is computed from them depends neither on the order of the rows nor on how often one is repeated, but on
+/// its weight.
 #[derive(Debug, Clone)]
 pub struct Units {
     /// A row of each unit.
@@ -145,25 +149,27 @@ impl Units {
         Self { representative: (0..n).collect(), of_row: (0..n).collect() }
     }
 
-    /// Finds equal rows by a hash of their bits, confirmed by comparison.
-    pub fn merge(x: &Rows, y: &[f64]) -> Self {
+    /// Finds equal rows, which have equal keys too, by a hash of their bits, confirmed by comparison.
+    pub fn merge<K: Iterator<Item = f64>>(x: &Rows, keys: impl Fn(usize) -> K) -> Self {
         use std::collections::HashMap;
         use std::hash::{DefaultHasher, Hash, Hasher};
         let (n, p) = (x.nrows(), x.ncols());
         // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
-        let bits = |i: usize, j: usize| (x.get(i, j) + 0.0).to_bits();
+        let entry = |i: usize, j: usize| x.get(i, j) + 0.0;
         let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(n);
         let mut units = Self { representative: Vec::new(), of_row: Vec::with_capacity(n) };
-        for (i, yi) in y.iter().enumerate() {
+        for i in 0..n {
             let mut hasher = DefaultHasher::new();
-            yi.to_bits().hash(&mut hasher);
+            for key in keys(i) {
+                key.to_bits().hash(&mut hasher);
+            }
             for j in 0..p {
-                bits(i, j).hash(&mut hasher);
+                entry(i, j).to_bits().hash(&mut hasher);
             }
             let bucket = seen.entry(hasher.finish()).or_default();
             let same = |&u: &usize| {
                 let r = units.representative[u];
-                y[r] == *yi && (0..p).all(|j| bits(r, j) == bits(i, j))
+                keys(r).eq(keys(i)) && (0..p).all(|j| entry(r, j) == entry(i, j))
             };
             let unit = bucket.iter().copied().find(same).unwrap_or_else(|| {
                 bucket.push(units.representative.len());
@@ -172,7 +178,28 @@ impl Units {
             });
             units.of_row.push(unit);
         }
+        units.sort(|a, b| {
+            let columns = (0..p).map(|j| entry(a, j).total_cmp(&entry(b, j)));
+            columns
+                .chain(keys(a).zip(keys(b)).map(|(a, b)| a.total_cmp(&b)))
+                .find(|o| o.is_ne())
+                .unwrap_or(Ordering::Equal)
+        });
         units
+    }
+
+    /// Brings the units into the order of their rows.
+    fn sort(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by(|&u, &v| compare(self.representative[u], self.representative[v]));
+        let mut place = vec![0; self.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
+        }
+        self.representative = order.iter().map(|&u| self.representative[u]).collect();
+        for unit in &mut self.of_row {
+            *unit = place[*unit];
+        }
     }
 
     /// Number of units.

@@ -93,7 +93,7 @@ impl<T: Entry> Gram<T> {
             return Self::copy(x, rows, control);
         }
         let mut gram = Self::zeros(rows.len())?;
-        let shift = if kernel.shape.is_shift_invariant() { x.column_means() } else { vec![0.0; x.ncols()] };
+        let shift = if kernel.shape.is_shift_invariant() { x.column_means(rows) } else { vec![0.0; x.ncols()] };
         let tiles = rows.len().div_ceil(TILE);
         let pairs: Vec<(usize, usize)> = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let stride = gram.stride;
@@ -154,6 +154,32 @@ impl<T: Entry> Gram<T> {
             control.advance(1);
         }
         Ok(gram)
+    }
+
+    /// The matrix of some of the rows.
+    pub(crate) fn part(&self, rows: &[usize]) -> Result<Self> {
+        let mut part = Self::zeros(rows.len())?;
+        for (&i, target) in rows.iter().zip(part.values.chunks_exact_mut(part.stride)) {
+            let row = self.row(i);
+            for (&j, value) in rows.iter().zip(target) {
+                *value = row[j];
+            }
+        }
+        Ok(part)
+    }
+
+    /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread.
+    pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
+        let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
+        let right = Mat::<f64>::from_fn(own.len(), b.len(), |k, c| b[c][k]);
+        for rows in wanted.chunks(BAND) {
+            let left = Mat::<f64>::from_fn(own.len(), rows.len(), |k, i| self.get(rows[i], own[k]));
+            let product = left.transpose() * &right;
+            for (c, out) in out.iter_mut().enumerate() {
+                out.extend_from_slice(product.col_as_slice(c));
+            }
+        }
+        out
     }
 
     fn zeros(n: usize) -> Result<Self> {
@@ -492,20 +518,33 @@ pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -
     Ok(out)
 }
 
-/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x`, in tiles: memory stays bounded whatever the sizes.
-pub(crate) fn kernel_times(x: &Rows, z: &Rows, coef: &[f64], kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x` and each of `machines` columns of `coef` (z.nrows() rows of them), row after
+/// row, in tiles: memory stays bounded whatever the sizes.
+pub(crate) fn kernel_times(
+    x: &Rows,
+    z: &Rows,
+    coef: &[f64],
+    machines: usize,
+    kernel: &KernelFn,
+    control: &Control,
+) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
     let shift = shift_for(kernel, z);
-    let mut out = vec![0.0; x.nrows()];
-    for_each_band(x, &mut out, 1, |rows, band| {
+    let mut out = vec![0.0; x.nrows() * machines];
+    for_each_band(x, &mut out, machines, |rows, band| {
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {
             control.check()?;
             tile.evaluate(x, rows, z, columns, &shift, kernel);
-            let coef = &coef[columns[0]..columns[0] + columns.len()];
-            for (o, values) in band.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
-                *o += values.iter().zip(coef).map(|(v, c)| v * c).sum::<f64>();
-            }
+            let coef = &coef[columns[0] * machines..(columns[0] + columns.len()) * machines];
+            matmul(
+                MatMut::from_row_major_slice_mut(&mut *band, rows.len(), machines),
+                Accum::Add,
+                MatRef::from_row_major_slice(&tile.values, rows.len(), columns.len()),
+                MatRef::from_row_major_slice(coef, columns.len(), machines),
+                1.0,
+                Par::Seq,
+            );
         }
         Ok(())
     })?;
@@ -513,7 +552,11 @@ pub(crate) fn kernel_times(x: &Rows, z: &Rows, coef: &[f64], kernel: &KernelFn, 
 }
 
 fn shift_for(kernel: &KernelFn, z: &Rows) -> Vec<f64> {
-    if kernel.shape.is_shift_invariant() { z.column_means() } else { vec![0.0; z.ncols()] }
+    if kernel.shape.is_shift_invariant() {
+        z.column_means(&(0..z.nrows()).collect::<Vec<_>>())
+    } else {
+        vec![0.0; z.ncols()]
+    }
 }
 
 /// Hands bands of rows of `x`, with their part of `out` (`width` values a row), to all threads.
