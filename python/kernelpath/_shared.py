@@ -125,6 +125,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
 
     def complete(cls: _Class) -> _Class:
         _spell_out_signature(cls)
+        _keep_score_name(cls, score)
         if cls.__doc__ is not None:  # python -OO has none
             parameters = PARAMETERS.format(splitter=splitter, score=score)
             cls.__doc__ = _inserted(cls.__doc__, {"{parameters}": parameters, "{attributes}": ATTRIBUTES})
@@ -142,6 +143,10 @@ def _spell_out_signature(cls: Any) -> None:
     keywords += [p for p in shared.parameters.values() if p.name not in names]
     if "__init__" in vars(cls):
         cls.__init__.__signature__ = own.replace(parameters=keywords)
+
+
+def _keep_score_name(cls: Any, score: str) -> None:
+    cls._score_name = score.removeprefix("the ")
 
 
 def _inserted(text: str, parts: dict[str, str]) -> str:
