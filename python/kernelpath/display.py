@@ -19,7 +19,7 @@ from kernelpath._settings import _integer, choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["CVCurveDisplay", "CalibrationBins", "CalibrationDisplay", "GapDisplay", "SupportPathDisplay"]
 
@@ -99,12 +99,12 @@ class _Display:
     """Axes to draw on: those given, or those of a new figure."""
 
     ax_: Axes
-    figure_: Figure
+    figure_: Figure | SubFigure
 
     def _start(self, ax: Axes | None) -> Axes:
         if ax is None:
             ax = _pyplot().subplots(layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
+        self.ax_, self.figure_ = ax, ax.figure
         return ax
 
 
