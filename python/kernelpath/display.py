@@ -102,10 +102,9 @@ class _Display:
     figure_: Figure | SubFigure
 
     def _start(self, ax: Axes | None) -> Axes:
-        if ax is None:
-            ax = _pyplot().subplots(layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        self.ax_ = new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
 
 
 class CalibrationDisplay(_Display):
@@ -537,12 +536,13 @@ class GapDisplay(_Display):
         return self
 
 
-def _pyplot() -> Any:
+def new_axes(figsize: tuple[float, float] | None = None) -> Axes:
+    """The axes of a new figure, of that size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("kernelpath.display draws with matplotlib: pip install kernelpath[plot]") from error
-    return plt
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
 
 
 def _probabilities(y_prob: Any) -> Array:
