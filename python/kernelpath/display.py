@@ -26,6 +26,7 @@ __all__ = ["CVCurveDisplay", "CalibrationBins", "CalibrationDisplay", "GapDispla
 Array = npt.NDArray[np.float64]
 
 HISTOGRAM_BASE, HISTOGRAM_HEIGHT = -0.25, 0.2  # below the points, in units of probability
+NARROWEST_BAR = 1e-3  # tied probabilities make bins of no width
 MOST_NAMED_FOLDS = 12
 SMALLEST_GAP = 1e-16  # a gap of 0 has no logarithm
 
@@ -110,8 +111,8 @@ class _Display:
 class CalibrationDisplay(_Display):
     """How often predicted probabilities come true.
 
-    Points on the diagonal are probabilities that mean what they say. Grey bars show how many rows each bin has: a
-    point far off the diagonal matters little where the bar is low.
+    Points on the diagonal are probabilities that mean what they say. The bars below are the histogram of the
+    probabilities: a point far off the diagonal matters little where they are low.
 
     Parameters
     ----------
@@ -264,12 +265,14 @@ class CalibrationDisplay(_Display):
             ax.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1.0, label="equal")
         figures = f"ECE {self.ece:.3f}, Brier {self.brier:.3f}"
         style: dict[str, Any] = {"marker": "o", "label": "\n".join(filter(None, [self.name, figures]))} | line
-        ax.plot(bins.predicted, bins.observed, **style)
+        (points,) = ax.plot(bins.predicted, bins.observed, **style)
 
-        heights = HISTOGRAM_HEIGHT * bins.count / bins.count.max()
+        widths = bins.high - bins.low
+        density = bins.count / np.maximum(widths, NARROWEST_BAR)
+        heights = HISTOGRAM_HEIGHT * density / density.max()
         bars = ax.bar(
-            bins.low, heights, bins.high - bins.low, HISTOGRAM_BASE,
-            align="edge", color="grey", alpha=0.3, edgecolor="white",
+            bins.low, heights, widths, HISTOGRAM_BASE,
+            align="edge", color=points.get_color(), alpha=0.25, edgecolor="white",
         )  # fmt: skip
         if self.annotate_counts:
             ax.bar_label(bars, [f"{count}" for count in bins.count], padding=1, color="dimgrey", size="small")

@@ -131,6 +131,12 @@ def test_calibration_of_an_estimator(data, logistic):
     np.testing.assert_allclose(np.divide(heights, max(heights)), expected.count / expected.count.max())
 
 
+def test_areas_of_the_bars_are_the_rows(data, logistic):
+    display = CalibrationDisplay.from_estimator(logistic, *data, strategy="quantile", n_bins=4)
+    areas = [bar.get_height() * bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(np.divide(areas, sum(areas)), display.bins.count / display.bins.count.sum())
+
+
 def test_calibration_of_the_other_class(data, logistic):
     X, y = data
     of_one = CalibrationDisplay.from_estimator(logistic, X, y)
