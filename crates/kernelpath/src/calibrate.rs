@@ -285,13 +285,10 @@ impl Platt {
         (step.a.is_finite() && step.b.is_finite() && step.decrement.is_finite()).then_some(step)
     }
 
-    /// Halves the step until the objective falls; 0 if it does not.
+    /// Halves the step until the objective falls; 0 if it does not. Close to the optimum it only has to stay, as
+    /// differences of the objective are then mostly rounding.
     fn step_length(&self, a: f64, b: f64, step: &Step) -> f64 {
-        // So close to the optimum, full steps converge, and differences of the objective are mostly rounding.
-        if step.decrement < 1e-10 {
-            return 1.0;
-        }
-        let here = self.value(a, b);
+        let here = self.value(a, b) * (1.0 + 1e-12);
         let falls = |length: &f64| {
             self.value(a + length * step.a, b + length * step.b) <= here - 1e-4 * length * step.decrement
         };
@@ -591,6 +588,25 @@ mod tests {
         let heavy = Calibration::fit(Method::Sigmoid, &scores, &positive, Some(&[1e300; 100])).unwrap();
         assert!(slope_and_intercept(&heavy).0.is_finite());
         assert!(heavy.probability(0.5) > 0.9 && heavy.probability(-0.5) < 0.1);
+    }
+
+    #[test]
+    fn very_unequal_weights_do_not_throw_newton_off() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        for _ in 0..200 {
+            let n = rng.usize(4..30);
+            let scores: Vec<f64> = (0..n).map(|_| rng.f64() - 0.5).collect();
+            let positive: Vec<bool> = (0..n).map(|i| i == 0 || i > 1 && rng.f64() < 0.5 + scores[i]).collect();
+            let weights: Vec<f64> = (0..n).map(|_| 10f64.powf(16.0 * rng.f64() - 8.0)).collect();
+            let calibration = Calibration::fit(Method::Sigmoid, &scores, &positive, Some(&weights)).unwrap();
+            let problem = Platt::new(&checked(&scores, &positive, Some(&weights)).unwrap(), |f| f);
+            let (slope, intercept) = slope_and_intercept(&calibration);
+            let (here, unit) = (problem.value(slope, intercept), 1.0 + slope.abs());
+            for (da, db) in [(1e-2, 0.0), (-1e-2, 0.0), (0.0, 1e-2), (0.0, -1e-2), (1e-2, 5e-3), (-1e-2, 5e-3)] {
+                let there = problem.value((slope + da * unit).max(0.0), intercept + db * unit);
+                assert!(here <= there * (1.0 + 1e-9), "{here:e} {there:e} at {slope} {intercept}");
+            }
+        }
     }
 
     #[test]

@@ -304,3 +304,67 @@ impl Svc {
         Ok(self.model.decision_function(x)?.into_iter().map(probability).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cv::Fold;
+
+    /// A noisy step at x = 1.
+    fn step(n: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let x: Vec<f64> = (0..n).map(|_| 4.0 * rng.f64() - 1.0).collect();
+        let y = x.iter().map(|x| if rng.f64() < sigmoid(3.0 * (x - 1.0)) { 1.0 } else { -1.0 }).collect();
+        (x, y)
+    }
+
+    #[test]
+    fn probabilities_are_the_calibrated_out_of_fold_scores() {
+        let (x, y) = step(90);
+        for loss in [Loss::Hinge, Loss::Dwd] {
+            for method in [Method::Sigmoid, Method::Isotonic, Method::Temperature] {
+                let builder = Svc::builder().loss(loss).cs([0.1, 1.0]).probability(method);
+                let svc = builder.fit((x.as_slice(), 1), &y).unwrap();
+                // Each row is held out once: its score is the one its fold gave it.
+                let mut scores = vec![f64::NAN; 90];
+                for (by_c, test) in svc.path.oof.iter().zip(&svc.path.test) {
+                    test.iter().zip(&by_c[svc.best]).for_each(|(&row, &f)| scores[row] = f);
+                }
+                let positive: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
+                let expected = Calibration::fit(method, &scores, &positive, None).unwrap();
+                assert_eq!(svc.calibration(), Some(&expected));
+                let f = svc.decision_function((x.as_slice(), 1)).unwrap();
+                let p = svc.predict_proba((x.as_slice(), 1)).unwrap();
+                assert!(f.iter().zip(&p).all(|(f, p)| *p == expected.probability(*f)));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_never_held_out_do_not_count() {
+        let (x, y) = step(60);
+        let fold = Fold { train: (0..30).collect(), test: (30..60).collect() };
+        let builder = Svc::builder().cs([1.0]).folds(Folds::Splits(vec![fold])).probability(Method::Sigmoid);
+        let svc = builder.fit((x.as_slice(), 1), &y).unwrap();
+        assert!(svc.path.out_of_fold(0)[..30].iter().all(|f| f.is_nan()));
+        let positive: Vec<bool> = y[30..].iter().map(|y| *y > 0.0).collect();
+        let expected = Calibration::fit(Method::Sigmoid, &svc.path.oof[0][0], &positive, None).unwrap();
+        assert_eq!(svc.calibration(), Some(&expected));
+    }
+
+    #[test]
+    fn probabilities_need_classes_folds_and_asking() {
+        let (x, y) = step(40);
+        let rows = (x.as_slice(), 1);
+        let asked = Svc::builder().cs([1.0]).probability(Method::Sigmoid);
+        let message = |builder: SvcBuilder| builder.fit(rows, &y).unwrap_err().to_string();
+        assert!(message(asked.clone().folds(Folds::None)).contains("use folds"));
+        assert!(message(asked.loss(Loss::Squared)).contains("the squared loss has no classes"));
+
+        let svc = Svc::builder().cs([1.0]).fit(rows, &y).unwrap();
+        assert!(svc.predict_proba(rows).unwrap_err().to_string().contains(".probability(Method::Sigmoid)"));
+        let logistic = Svc::builder().loss(Loss::Logistic).cs([1.0]).fit(rows, &y).unwrap();
+        let f = logistic.decision_function(rows).unwrap();
+        assert!(logistic.predict_proba(rows).unwrap().iter().zip(&f).all(|(p, f)| *p == sigmoid(*f)));
+    }
+}
