@@ -104,6 +104,7 @@ class _KernelPathBase(BaseEstimator):
         """
         started = time.perf_counter()
         settings, scorer, losses = Settings.of(self), make_scorer(self.scoring), self._losses()
+        self._check_parameters()
         X, y = self._checked_training(X, y)
         targets = self._encode(y)
         Cs = settings.Cs(len(y))
@@ -134,6 +135,7 @@ class _KernelPathBase(BaseEstimator):
         self._keep_paths(paths, tuned, Cs)
         self._keep_choice(tuned)
         self._keep_model(tuned, kernel, X, targets)
+        self._keep_probabilities(targets)
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
         return self
@@ -160,6 +162,14 @@ class _KernelPathBase(BaseEstimator):
     def _stand_in(self, values: npt.NDArray[np.float64]) -> Any:
         """An estimator that answers with these out-of-fold values."""
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Refuse, before any work, parameters that only this estimator has."""
+        return
+
+    def _keep_probabilities(self, targets: npt.NDArray[np.float64]) -> None:
+        """Probabilities of the held-out rows, and what predicts others, for estimators that have them."""
+        return
 
     def _heading(self, k: int) -> str:
         """What sets the k-th of several losses apart."""

@@ -137,7 +137,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
 def _spell_out_signature(cls: Any) -> None:
     """Put the shared keywords in place of ``**shared``: scikit-learn reads parameters from the signature."""
     own = inspect.signature(cls.__init__)
-    shared = inspect.signature(cls.__mro__[1].__init__)
+    shared = inspect.signature(super(cls, cls).__init__)
     keywords = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
     names = {p.name for p in keywords}
     keywords += [p for p in shared.parameters.values() if p.name not in names]

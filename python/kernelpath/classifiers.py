@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelpath._base import _KernelPathBase
+from kernelpath._calibration import CalibratedMixin
 from kernelpath._scoring import (
     OutOfFoldClassifier,
     OutOfFoldLogistic,
@@ -86,7 +87,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
-class KernelSVC(_KernelClassifier):
+class KernelSVC(CalibratedMixin, _KernelClassifier):
     """Kernel support vector classifier, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -100,6 +101,12 @@ class KernelSVC(_KernelClassifier):
     ----------
     loss : {"hinge", "squared_hinge"}, default="hinge"
         max(0, 1 − yf), whose models have few support vectors, or its square.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        How decision values become probabilities, True meaning "sigmoid"; False leaves out `predict_proba`. The map is
+        fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
+        goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
+        between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
+        crosses ½.
     {parameters}
 
     Attributes
@@ -109,6 +116,12 @@ class KernelSVC(_KernelClassifier):
         Support vectors of each class.
     classes_ : ndarray of shape (2,)
         Labels; a decision value > 0 means ``classes_[1]``.
+    calibration_ : Calibrator
+        The map from f to P(``classes_[1]``), with its `slope`, `intercept` or `points`; with `probability` only.
+    oof_proba_ : ndarray of shape (n_samples, 2)
+        Probabilities of `oof_decision_`, NaN for rows never held out; with `probability` only.
+    calibration_seconds_ : float
+        Time that `probability` took.
 
     Examples
     --------
@@ -120,9 +133,10 @@ class KernelSVC(_KernelClassifier):
     True
     """
 
-    def __init__(self, *, loss: str = "hinge", **shared: Unpack[Parameters]) -> None:
+    def __init__(self, *, loss: str = "hinge", probability: Any = False, **shared: Unpack[Parameters]) -> None:
         super().__init__(**shared)
         self.loss = loss
+        self.probability = probability
 
     def _losses(self) -> Loss:
         return choice("loss", self.loss, ("hinge", "squared_hinge")), 0.0
@@ -151,6 +165,8 @@ class KernelLogistic(_KernelClassifier):
         Support vectors of each class: with this loss, every row.
     classes_ : ndarray of shape (2,)
         Labels; a decision value > 0 means ``classes_[1]``.
+    oof_proba_ : ndarray of shape (n_samples, 2)
+        Probabilities of `oof_decision_`; NaN for rows never held out.
 
     Examples
     --------
@@ -195,12 +211,15 @@ class KernelLogistic(_KernelClassifier):
     def _losses(self) -> Loss:
         return "logistic", 0.0
 
+    def _keep_probabilities(self, targets: npt.NDArray[np.float64]) -> None:
+        self.oof_proba_ = probabilities(self.oof_decision_)
+
     def _stand_in(self, values: npt.NDArray[np.float64]) -> OutOfFoldLogistic:
         return OutOfFoldLogistic(values, self.classes_)
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
-class KernelDWD(_KernelClassifier):
+class KernelDWD(CalibratedMixin, _KernelClassifier):
     """Kernel distance-weighted discrimination, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -213,6 +232,12 @@ class KernelDWD(_KernelClassifier):
 
     Parameters
     ----------
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        How decision values become probabilities, True meaning "sigmoid"; False leaves out `predict_proba`. The map is
+        fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
+        goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
+        between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
+        crosses ½.
     {parameters}
 
     Attributes
@@ -222,6 +247,12 @@ class KernelDWD(_KernelClassifier):
         Support vectors of each class: with this loss, every row.
     classes_ : ndarray of shape (2,)
         Labels; a decision value > 0 means ``classes_[1]``.
+    calibration_ : Calibrator
+        The map from f to P(``classes_[1]``), with its `slope`, `intercept` or `points`; with `probability` only.
+    oof_proba_ : ndarray of shape (n_samples, 2)
+        Probabilities of `oof_decision_`, NaN for rows never held out; with `probability` only.
+    calibration_seconds_ : float
+        Time that `probability` took.
 
     Examples
     --------
@@ -232,6 +263,10 @@ class KernelDWD(_KernelClassifier):
     >>> bool(clf.gaps_.max() <= 1e-6)
     True
     """
+
+    def __init__(self, *, probability: Any = False, **shared: Unpack[Parameters]) -> None:
+        super().__init__(**shared)
+        self.probability = probability
 
     def _losses(self) -> Loss:
         return "dwd", 0.0
