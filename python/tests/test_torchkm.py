@@ -371,7 +371,7 @@ def circles_snippet(kind):
 @pytest.mark.parametrize("kind", PROBABILISTIC)
 def test_circles(kind):
     clf, X, y = circles_snippet(kind)
-    assert clf.score(X, y) > 0.97
+    assert clf.score(X, y) > 0.95
     assert clf.predict_proba(X).shape == (300, 2)
     assert np.mean((clf.predict_proba(X)[:, 1] - y) ** 2) < 0.03
     assert clf.converged_.all()
