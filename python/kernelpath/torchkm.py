@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelpath._calibration import Calibrator
 from kernelpath._scoring import probabilities
 from kernelpath._settings import choice, level, number
 from kernelpath._shared import _inserted
@@ -61,7 +62,7 @@ low_rank : bool, default=False
 
 PROBABILITY = """
 probability : bool, default=False
-    Offer `predict_proba` and `platt_plot`.
+    Fit a sigmoid to the out-of-fold decision values, for `predict_proba` and `platt_plot`.
 """
 
 TAU = """
@@ -104,8 +105,10 @@ classes_ : ndarray of shape (2,)
     Labels; a decision value > 0 means ``classes_[1]``.
 cv_mis_ : ndarray of shape (n_Cs,)
     Share of held-out rows with a wrong label, the mean over the folds.
+platt_ : Calibrator or None
+    The map from decision values to probabilities of ``classes_[1]``, with ``probability=True``.
 platt_scores_, platt_y_ : ndarray of shape (n_samples,) or None
-    Out-of-fold decision values at `best_C_`, and the labels, with ``probability=True``.
+    What it was fitted to: out-of-fold decision values at `best_C_`, and the labels.
 """
 REGRESSOR_ATTRIBUTES = """
 tau_ : float
@@ -185,7 +188,7 @@ class _TorchKM(BaseEstimator):
         """
         _require_exact(self.low_rank if low_rank is None else low_rank)
         seed = self._seed()
-        model = self._kind(**self._translated(seed), **self._own_parameters()).fit(X, y)
+        model = self._kind(**self._translated(seed)).fit(X, y)
         self.estimator_ = model
         self._keep_path(model)
         self._keep_model(model)
@@ -207,10 +210,6 @@ class _TorchKM(BaseEstimator):
         """
         check_is_fitted(self)
         return self.estimator_.predict(X)
-
-    def _own_parameters(self) -> dict[str, Any]:
-        """The translation of what not all classes have."""
-        raise NotImplementedError
 
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         """The results that not all classes have."""
@@ -294,6 +293,10 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
     """Two classes."""
 
     _splitter = StratifiedKFold
+
+    platt_: Any
+    platt_scores_: Any
+    platt_y_: Any
 
     def __init__(
         self,
@@ -382,7 +385,7 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return probabilities(self.platt_.log_odds(self.decision_function(X)))
 
     @available_if(_with_probability)  # type: ignore[untyped-decorator]
     def platt_plot(
@@ -432,8 +435,11 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         check_is_fitted(self)
         if (X is None) != (y is None):
             raise ValueError("platt_plot needs X and y, or neither for the training rows out of fold")
-        labels, p = (self.platt_y_, self._oof_probability()) if X is None else (y, self.predict_proba(X)[:, 1])
-        bins = CalibrationBins.of(labels, p, n_bins=n_bins, strategy=strategy, pos_label=self.classes_[1])
+        if X is None:
+            y, p = self.platt_y_, self.platt_.probability(self.platt_scores_)
+        else:
+            p = self.predict_proba(X)[:, 1]
+        bins = CalibrationBins.of(y, p, n_bins=n_bins, strategy=strategy, pos_label=self.classes_[1])
         display = CalibrationDisplay(bins, pos_label=self.classes_[1], annotate_counts=annotate_counts)
         ax = display.plot(ax or new_axes(figsize)).ax_
         if title is not None:
@@ -448,17 +454,13 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
             "bin_count": bins.count,
         }
 
-    def _own_parameters(self) -> dict[str, Any]:
-        return {"probability": True} if self.probability else {}
-
-    def _oof_probability(self) -> npt.NDArray[np.float64]:
-        return self.estimator_.oof_proba_[:, 1]
-
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         self.classes_ = model.classes_
         self.cv_mis_ = 1.0 - model.scores_.mean(axis=0)
-        self.platt_scores_ = model.oof_decision_ if self.probability else None
-        self.platt_y_ = y if self.probability else None
+        self.platt_ = self.platt_scores_ = self.platt_y_ = None
+        if self.probability:
+            self.platt_scores_, self.platt_y_ = model.oof_decision_, y
+            self.platt_ = Calibrator.fit("sigmoid", self.platt_scores_, y == model.classes_[1])
 
 
 @_documented
@@ -506,8 +508,8 @@ class TorchKMDWD(_TorchKMClassifier):
 class TorchKMLogit(_TorchKMClassifier):
     """:class:`~kernelpath.KernelLogistic` under TorchKM's names.
 
-    Its decision values are the logarithms of odds, and `predict_proba` gives those odds as they are: no second model
-    is fitted to them.
+    Its decision values are the logarithms of odds. As C is chosen by labels, and of equal errors the smallest, they may
+    be too close to even: `predict_proba` calibrates them, as it does for the other classes.
 
     Parameters
     ----------
@@ -519,12 +521,6 @@ class TorchKMLogit(_TorchKMClassifier):
     """
 
     _kind = KernelLogistic
-
-    def _own_parameters(self) -> dict[str, Any]:
-        return {}
-
-    def _oof_probability(self) -> npt.NDArray[np.float64]:
-        return probabilities(self.estimator_.oof_decision_)[:, 1]
 
 
 @_documented
@@ -625,8 +621,8 @@ class TorchKMKQR(RegressorMixin, _TorchKM):
         check_is_fitted(self)
         return self.estimator_.score(X, y, sample_weight)
 
-    def _own_parameters(self) -> dict[str, Any]:
-        return {"tau": level("tau", self.tau)}
+    def _translated(self, seed: int) -> dict[str, Any]:
+        return super()._translated(seed) | {"tau": level("tau", self.tau)}
 
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         self.tau_ = float(self.tau)

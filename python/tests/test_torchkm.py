@@ -33,10 +33,6 @@ FAST = {"Cs": GRID, "cv": 3, "random_state": 0}
 CLASSIFIERS = {TorchKMSVC: KernelSVC, TorchKMDWD: KernelDWD, TorchKMLogit: KernelLogistic}
 ALL = CLASSIFIERS | {TorchKMKQR: KernelQuantile}
 
-needs_calibration = pytest.mark.skipif(
-    "probability" not in KernelSVC().get_params(), reason="KernelSVC has no parameter `probability` yet"
-)
-
 # TorchKM 4.3.2
 COMMON = {
     "kernel": "rbf", "nC": 50, "Cs": None, "C_max": 1000.0, "C_min": 0.001, "cv": 5, "foldid": None,
@@ -71,7 +67,7 @@ def fitted(kind, data, **parameters):
     return kind(**FAST | parameters).fit(X, np.asarray(X)[:, 0] if kind is TorchKMKQR else y)
 
 
-@parametrize_with_checks([kind(nC=5, cv=2) for kind in ALL] + [TorchKMLogit(nC=5, cv=2, probability=True)])
+@parametrize_with_checks([kind(nC=5, cv=2) for kind in ALL] + [TorchKMSVC(nC=5, cv=2, probability=True)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -297,42 +293,46 @@ def test_no_probabilities_unless_asked_for(kind, circles):
     model = fitted(kind, circles)
     assert not hasattr(model, "predict_proba")
     assert not hasattr(model, "platt_plot")
+    assert model.platt_ is None
     assert model.platt_scores_ is None
     assert model.platt_y_ is None
 
 
-PROBABILISTIC = [
-    pytest.param(TorchKMSVC, marks=needs_calibration),
-    pytest.param(TorchKMDWD, marks=needs_calibration),
-    TorchKMLogit,
-]
-
-
-@pytest.mark.parametrize("kind", PROBABILISTIC)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_probabilities(kind, circles):
     X, y = circles
     model = fitted(kind, circles, probability=True)
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(p, model.estimator_.predict_proba(X))
+    np.testing.assert_allclose(p[:, 1], model.platt_.probability(model.decision_function(X)))
     assert np.mean(model.classes_[p.argmax(axis=1)] == y) > 0.8
     np.testing.assert_array_equal(model.platt_scores_, model.estimator_.oof_decision_)
     np.testing.assert_array_equal(model.platt_y_, y)
 
 
-def out_of_fold(model):
-    if isinstance(model, TorchKMLogit):
-        return 1.0 / (1.0 + np.exp(-model.platt_scores_))
-    return model.estimator_.oof_proba_[:, 1]
+@pytest.mark.parametrize("kind", [TorchKMSVC, TorchKMDWD])
+def test_probabilities_are_those_of_kernelpath(kind, circles):
+    X, y = circles
+    ours = CLASSIFIERS[kind](Cs=GRID, cv=3, tol=1e-5, probability="sigmoid", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(fitted(kind, circles, probability=True).predict_proba(X), ours.predict_proba(X))
 
 
-@pytest.mark.parametrize("kind", PROBABILISTIC)
+def test_logistic_probabilities_are_calibrated(circles):
+    """At a small C labels may be right and log-odds too close to even."""
+    X, y = circles
+    model = fitted(TorchKMLogit, circles, Cs=[1e-3], probability=True)
+    own = model.estimator_.predict_proba(X)[:, 1]
+    assert CalibrationBins.of(y, model.predict_proba(X)[:, 1]).brier < 0.7 * CalibrationBins.of(y, own).brier
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_platt_plot_of_the_training_rows_is_out_of_fold(kind, circles, tmp_path):
     y = circles[1]
     model = fitted(kind, circles, probability=True)
     file = tmp_path / "platt.png"
     ax, stats = model.platt_plot(n_bins=6, strategy="quantile", title="Mine", figsize=(4, 3), dpi=50, savepath=file)
-    expected = CalibrationBins.of(y == "out", out_of_fold(model), n_bins=6, strategy="quantile")
+    p = model.platt_.probability(model.estimator_.oof_decision_)
+    expected = CalibrationBins.of(y == "out", p, n_bins=6, strategy="quantile")
     assert (stats["ece"], stats["brier"]) == pytest.approx((expected.ece, expected.brier))
     np.testing.assert_allclose(stats["bin_avg_proba"], expected.predicted)
     np.testing.assert_allclose(stats["bin_empirical_freq"], expected.observed)
@@ -368,7 +368,7 @@ def circles_snippet(kind):
     return clf, X_test, y_test
 
 
-@pytest.mark.parametrize("kind", PROBABILISTIC)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_circles(kind):
     clf, X, y = circles_snippet(kind)
     assert clf.score(X, y) > 0.95
