@@ -29,9 +29,9 @@ KNOWN_GAPS: dict[str, str] = {}
 
 
 OWN_PARAMETERS = {
-    KernelSVC: "loss",
+    KernelSVC: "loss probability",
     KernelLogistic: "",
-    KernelDWD: "",
+    KernelDWD: "probability",
     KernelQuantile: "tau noncrossing",
     KernelSVR: "epsilon",
     KernelRegressor: "loss delta tau",
@@ -42,6 +42,8 @@ OWN_PARAMETERS = {
     [
         *(kind(Cs=5, cv=2) for kind in OWN_PARAMETERS),
         KernelSVC(Cs=5, cv=2, loss="squared_hinge"),
+        KernelSVC(Cs=5, cv=2, probability=True),
+        KernelDWD(Cs=5, cv=2, probability="isotonic"),
         KernelRegressor(Cs=5, cv=2, loss="huber"),
         KernelRegressor(Cs=5, cv=2, loss="expectile"),
     ],
