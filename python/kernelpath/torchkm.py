@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath._calibration import Calibrator
@@ -187,6 +188,7 @@ class _TorchKM(BaseEstimator):
         self
         """
         _require_exact(self.low_rank if low_rank is None else low_rank)
+        self._check_targets(y)
         seed = self._seed()
         model = self._kind(**self._translated(seed)).fit(X, y)
         self.estimator_ = model
@@ -210,6 +212,10 @@ class _TorchKM(BaseEstimator):
         """
         check_is_fitted(self)
         return self.estimator_.predict(X)
+
+    def _check_targets(self, y: Any) -> None:
+        """Refuse targets that this class does not take."""
+        return
 
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         """The results that not all classes have."""
@@ -453,6 +459,13 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
             "bin_empirical_freq": bins.observed,
             "bin_count": bins.count,
         }
+
+    def _check_targets(self, y: Any) -> None:
+        if type_of_target(y, input_name="y") == "multiclass":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass; "
+                f"{self._kind.__name__} takes any number of classes"
+            )
 
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         self.classes_ = model.classes_

@@ -385,6 +385,9 @@ impl PathFit {
 #[pyclass(frozen, module = "kernelpath._core")]
 struct Calibration(Calibrated);
 
+/// Method, slope, intercept, points: the arguments of its constructor.
+type CalibrationState = (&'static str, f64, f64, Vec<(f64, f64)>);
+
 #[pymethods]
 impl Calibration {
     /// What `__reduce__` gave: parts that the method does not have are ignored.
@@ -452,7 +455,7 @@ impl Calibration {
         scores.as_array().iter().map(|f| self.0.log_odds(*f)).collect::<Vec<_>>().into_pyarray(py)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (&'static str, f64, f64, Vec<(f64, f64)>)) {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, CalibrationState) {
         let points = if let Calibrated::Isotonic { points } = &self.0 { points.clone() } else { Vec::new() };
         let (slope, intercept) = (self.slope().unwrap_or(0.0), self.intercept().unwrap_or(0.0));
         (py.get_type::<Self>(), (self.method(), slope, intercept, points))

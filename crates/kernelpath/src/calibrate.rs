@@ -287,12 +287,16 @@ impl Platt {
 
     /// Halves the step until the objective falls; 0 if it does not. Close to the optimum it only has to stay, as
     /// differences of the objective are then mostly rounding.
+    ///
+    /// |z| ≤ |a| + |b|, which a step may double but no more: far out the sigmoid is flat, and there is no way back.
     fn step_length(&self, a: f64, b: f64, step: &Step) -> f64 {
         let here = self.value(a, b) * (1.0 + 1e-12);
         let falls = |length: &f64| {
             self.value(a + length * step.a, b + length * step.b) <= here - 1e-4 * length * step.decrement
         };
-        std::iter::successors(Some(1.0), |length| Some(0.5 * length)).take(60).find(falls).unwrap_or(0.0)
+        let reach = (a.abs() + b.abs()).max(8.0);
+        let longest = (reach / (step.a.abs() + step.b.abs())).min(1.0);
+        std::iter::successors(Some(longest), |length| Some(0.5 * length)).take(60).find(falls).unwrap_or(0.0)
     }
 }
 
