@@ -35,9 +35,17 @@ class Fit:
         return float(self.estimator.gaps_.max())
 
 
-def fit(X: np.ndarray, y: np.ndarray, Cs: np.ndarray = GRID, estimator: Any = KernelSVC, solver: str = "auto") -> Fit:
+def fit(
+    X: np.ndarray,
+    y: np.ndarray,
+    Cs: np.ndarray = GRID,
+    estimator: Any = KernelSVC,
+    solver: str = "auto",
+    **settings: Any,
+) -> Fit:
     """One fit with cross-validation, on two threads."""
-    model = estimator(Cs=Cs, cv=FOLDS, tol=TOL, solver=solver, n_jobs=2, random_state=SEED)
+    settings = {"cv": FOLDS, "tol": TOL, "n_jobs": 2, "random_state": SEED, **settings}
+    model = estimator(Cs=Cs, solver=solver, **settings)
 
     def once() -> float:
         with warnings.catch_warnings():

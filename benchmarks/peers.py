@@ -29,11 +29,12 @@ TORCHKM_LIMIT = 900  # seconds
 
 
 def scikit_learn_seconds(X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> tuple[float, str]:
-    """GridSearchCV(SVC) on all C's, or on `n_Cs` of them and scaled."""
+    """GridSearchCV(SVC) on all C's, or on `n_Cs` of them and scaled; over the bandwidths, too, if there are several."""
     Cs = spread(ours.Cs_, n_Cs)
     refit = len(Cs) == len(ours.Cs_)
-    model = SVC(gamma=ours.gamma_, cache_size=1000)
-    search = GridSearchCV(model, {"C": Cs}, cv=splits(ours, X, y), n_jobs=2, refit=refit)
+    model = SVC(cache_size=1000)
+    grid = {"C": Cs, "gamma": ours.gammas_}
+    search = GridSearchCV(model, grid, cv=splits(ours, X, y), n_jobs=2, refit=refit)
     clone(search).set_params(cv=2, refit=False).fit(X[:200], y[:200])  # starts its worker processes
     started = time.perf_counter()
     search.fit(X, y)
@@ -57,13 +58,13 @@ class TorchKM:
     objectives: np.ndarray | None
 
 
-def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> TorchKM:
+def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int, tol: float = 1e-5) -> TorchKM:
     """TorchKM on `n_Cs` of the C's, scaled, apart from its eigendecomposition; not scaled if it was stopped."""
     Cs = spread(ours.Cs_, n_Cs)
     fold = np.empty(len(y), dtype=int)
     for k, (_, test) in enumerate(splits(ours, X, y)):
         fold[test] = k
-    arrays = {"X": X, "y": y, "gamma": ours.gamma_, "Cs": Cs, "fold": fold, "limit": TORCHKM_LIMIT}
+    arrays = {"X": X, "y": y, "gamma": ours.gamma_, "Cs": Cs, "fold": fold, "tol": tol, "limit": TORCHKM_LIMIT}
     with peer_files("torchkm", method=method, **arrays) as (source, result):
         run_peer("torch_km.py", source, result)
         with np.load(result) as file:
@@ -73,7 +74,7 @@ def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> 
         return TorchKM(float(answer["seconds"]), note, Cs, None)
     setup = float(answer["setup"])
     seconds = setup + (float(answer["seconds"]) - setup) * len(ours.Cs_) / len(Cs)
-    note = f"TorchKM {seconds:.1f} s{scaling_note(ours, Cs)}"
+    note = f"TorchKM, tol={tol:g}: {seconds:.1f} s{scaling_note(ours, Cs)}"
     if answer["converged"].size:
         note += f", converged at {answer['converged'].sum()} of {len(Cs)}"
     if answer["exhausted"]:
@@ -93,7 +94,7 @@ def scaling_note(ours: Any, Cs: np.ndarray) -> str:
 def splits(ours: Any, X: np.ndarray, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The folds of the fit."""
     splitter = StratifiedKFold if is_classifier(ours) else KFold
-    return list(splitter(FOLDS, shuffle=True, random_state=SEED).split(X, y))
+    return list(splitter(ours.cv, shuffle=True, random_state=SEED).split(X, y))
 
 
 @contextmanager
