@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 _Real: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+_Rows: TypeAlias = Any  # _Real, or a scipy CSR matrix or array of the same precisions, which has no type to name
 _Double: TypeAlias = npt.NDArray[np.float64]
 _Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | Literal["loo"] | None
 _Progress: TypeAlias = Callable[[int, int, str], object] | None
@@ -33,10 +34,10 @@ STATUS_NAMES: tuple[str, ...]
 
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
-def bandwidth(X: _Real, kernel: str, rule: str, seed: int) -> float: ...
+def bandwidth(X: _Rows, kernel: str, rule: str, seed: int) -> float: ...
 def kernel_matrix(
-    X: _Real,
-    Z: _Real,
+    X: _Rows,
+    Z: _Rows,
     *,
     kernel: str,
     gamma: float,
@@ -45,8 +46,8 @@ def kernel_matrix(
     n_threads: int = 0,
 ) -> _Double: ...
 def decision(
-    X: _Real,
-    support_vectors: _Real,
+    X: _Rows,
+    support_vectors: _Rows,
     coef: _Double,
     intercept: float,
     *,
@@ -58,7 +59,7 @@ def decision(
 ) -> _Double: ...
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
-    X: _Real,
+    X: _Rows,
     y: _Double,
     *,
     losses: Sequence[tuple[str, float]],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
@@ -27,9 +28,10 @@ class OutOfFold(BaseEstimator):
 
     def _values(self, X: Any) -> npt.NDArray[np.float64]:
         """The values of the held-out rows, which must be passed as they are."""
-        if len(X) != len(self.values):
+        n_rows = X.shape[0] if sparse.issparse(X) else len(X)
+        if n_rows != len(self.values):
             raise ValueError(
-                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {len(X)} others"
+                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {n_rows} others"
             )
         return self.values
 

@@ -41,7 +41,7 @@ fn matrix(py: Python<'_>, values: Vec<f64>, columns: usize) -> PyResult<Bound<'_
 #[allow(non_snake_case)]
 fn bandwidth(py: Python<'_>, X: &Bound<'_, PyAny>, kernel: &str, rule: &str, seed: u64) -> PyResult<f64> {
     let x = Matrix::borrow(X, "X")?;
-    let rows = x.rows();
+    let rows = x.rows()?;
     let shape = unwrap(Shape::from_name(kernel, 3, 0.0))?;
     let bandwidth = match rule {
         "scale" => Bandwidth::Scale,
@@ -70,7 +70,7 @@ fn kernel_matrix<'py>(
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, z) = (Matrix::borrow(X, "X")?, Matrix::borrow(Z, "Z")?);
-    let (x, z) = (x.rows(), z.rows());
+    let (x, z) = (x.rows()?, z.rows()?);
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     if kernel.shape == Shape::Precomputed {
         return Err(PyValueError::new_err("a precomputed kernel matrix is not computed from rows"));
@@ -105,7 +105,7 @@ fn decision<'py>(
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
-    let (x, vectors, coef) = (x.rows(), vectors.rows(), coef.as_array().to_vec());
+    let (x, vectors, coef) = (x.rows()?, vectors.rows()?, coef.as_array().to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     if kernel.shape != Shape::Precomputed && vectors.nrows() != coef.len() {
         return Err(PyValueError::new_err(format!(
@@ -220,7 +220,7 @@ fn fit_paths<'py>(
     };
     let control = Control::new(budget);
     let request = Request {
-        x: x.rows(),
+        x: x.rows()?,
         y: &y,
         losses: unwrap(losses.iter().map(|(name, constant)| Loss::from_name(name, *constant)).collect())?,
         solver: unwrap(Solver::from_name(solver))?,

@@ -1,8 +1,11 @@
 //! Checked views of the data. Nothing is copied: any strides, either precision.
 
-use faer::MatRef;
+use std::hash::{Hash, Hasher};
+
+use faer::{Mat, MatRef};
 
 use crate::error::{Error, Result};
+use crate::sparse::{Csr, CsrBuf};
 
 /// A borrowed matrix of rows, in the precision and memory order the caller has.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +14,8 @@ pub enum Rows<'a> {
     F32(MatRef<'a, f32>),
     /// Double precision.
     F64(MatRef<'a, f64>),
+    /// Sparse, in either precision.
+    Csr(Csr<'a>),
 }
 
 impl<'a> From<MatRef<'a, f32>> for Rows<'a> {
@@ -25,7 +30,7 @@ impl<'a> From<MatRef<'a, f64>> for Rows<'a> {
     }
 }
 
-impl<'a> From<&'a faer::Mat<f64>> for Rows<'a> {
+impl<'a> From<&'a Mat<f64>> for Rows<'a> {
     fn from(x: &'a faer::Mat<f64>) -> Self {
         Self::F64(x.as_ref())
     }
@@ -60,6 +65,7 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => x.nrows(),
             Self::F64(x) => x.nrows(),
+            Self::Csr(x) => x.nrows(),
         }
     }
 
@@ -68,7 +74,13 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => x.ncols(),
             Self::F64(x) => x.ncols(),
+            Self::Csr(x) => x.ncols(),
         }
+    }
+
+    /// The sparse matrix, if it is one.
+    pub(crate) fn as_csr(&self) -> Option<&Csr<'a>> {
+        if let Self::Csr(x) = self { Some(x) } else { None }
     }
 
     /// One entry, widened.
@@ -77,6 +89,20 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => f64::from(x[(i, j)]),
             Self::F64(x) => x[(i, j)],
+            Self::Csr(x) => x.get(i, j),
+        }
+    }
+
+    /// Calls `visit` with the column and the value of every entry of row `i` that is not 0, columns ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_nonzero(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
+        if let Self::Csr(x) = self {
+            x.row(i).filter(|(_, value)| *value != 0.0).for_each(|(j, value)| visit(j, value));
+        } else {
+            (0..self.ncols()).map(|j| (j, self.get(i, j))).filter(|(_, value)| *value != 0.0).for_each(
+                #[inline(always)]
+                |(j, value)| visit(j, value),
+            );
         }
     }
 
@@ -93,6 +119,72 @@ impl<'a> Rows<'a> {
                     *o = x[(i, j)] - s;
                 }
             }
+            Self::Csr(x) => {
+                for (o, s) in out.iter_mut().zip(shift) {
+                    *o = -s;
+                }
+                for (j, value) in x.row(i) {
+                    out[j] += value;
+                }
+            }
+        }
+    }
+
+    /// ‖xₐ − x_b‖².
+    pub(crate) fn squared_distance(&self, a: usize, b: usize) -> f64 {
+        self.sum_over_differences(a, b, |d| d * d)
+    }
+
+    /// ‖xₐ − x_b‖₁.
+    pub(crate) fn l1_distance(&self, a: usize, b: usize) -> f64 {
+        self.sum_over_differences(a, b, f64::abs)
+    }
+
+    fn sum_over_differences(&self, a: usize, b: usize, of: impl Fn(f64) -> f64) -> f64 {
+        if let Self::Csr(x) = self {
+            let mut sum = 0.0;
+            x.for_each_difference(a, b, |d| sum += of(d));
+            return sum;
+        }
+        (0..self.ncols()).map(|j| of(self.get(a, j) - self.get(b, j))).sum()
+    }
+
+    /// Variance of all entries, zeros among them.
+    pub(crate) fn entry_variance(&self) -> f64 {
+        let (n, p) = (self.nrows(), self.ncols());
+        let count = n as f64 * p as f64;
+        if let Self::Csr(x) = self {
+            let stored = || (0..n).flat_map(|i| x.row(i)).map(|(_, value)| value);
+            let mean = stored().sum::<f64>() / count;
+            let zeros = count - stored().count() as f64;
+            return (stored().map(|v| (v - mean) * (v - mean)).sum::<f64>() + zeros * mean * mean) / count;
+        }
+        let entries = || (0..n).flat_map(|i| (0..p).map(move |j| self.get(i, j)));
+        let mean = entries().sum::<f64>() / count;
+        entries().map(|v| (v - mean) * (v - mean)).sum::<f64>() / count
+    }
+
+    /// Feeds row `i` to `hasher`, equal rows alike.
+    fn hash_row(&self, i: usize, hasher: &mut impl Hasher) {
+        if let Self::Csr(_) = self {
+            // Zeros may be stored or not.
+            self.for_each_nonzero(i, |j, value| (j, value.to_bits()).hash(hasher));
+        } else {
+            // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
+            (0..self.ncols()).for_each(|j| (self.get(i, j) + 0.0).to_bits().hash(hasher));
+        }
+    }
+
+    /// Whether two rows are equal.
+    fn same_rows(&self, a: usize, b: usize) -> bool {
+        self.l1_distance(a, b) == 0.0
+    }
+
+    /// A copy of some rows, sparse if these are.
+    pub(crate) fn copy_rows(&self, rows: &[usize]) -> RowsBuf {
+        match self {
+            Self::Csr(x) => RowsBuf::Csr(CsrBuf::from_rows(x, rows)),
+            _ => RowsBuf::Dense(Mat::from_fn(rows.len(), self.ncols(), |i, j| self.get(rows[i], j))),
         }
     }
 
@@ -104,6 +196,14 @@ impl<'a> Rows<'a> {
         }
         // Column by column when that is how the memory lies.
         let by_column = match self {
+            Self::Csr(x) => {
+                let entries = (0..rows).flat_map(|row| x.row(row).map(move |(column, value)| (row, column, value)));
+                let mut bad = entries.filter(|(_, _, value)| !value.is_finite());
+                return match bad.next() {
+                    Some((row, column, value)) => Err(Error::NotFinite { what, value, row, column }),
+                    None => Ok(()),
+                };
+            }
             Self::F32(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
             Self::F64(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
         };
@@ -128,6 +228,22 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Rows of one's own.
+#[derive(Debug, Clone)]
+pub(crate) enum RowsBuf {
+    Dense(Mat<f64>),
+    Csr(CsrBuf),
+}
+
+impl RowsBuf {
+    pub(crate) fn view(&self) -> Rows<'_> {
+        match self {
+            Self::Dense(rows) => Rows::F64(rows.as_ref()),
+            Self::Csr(rows) => Rows::Csr(rows.view()),
+        }
+    }
+}
+
 /// Rows that are equal in every column and in the target, merged into one unit.
 ///
 /// The loss of a unit is the sum of its rows' losses, so the weights add up and (P) is unchanged.
@@ -148,22 +264,18 @@ impl Units {
     /// Finds equal rows by a hash of their bits, confirmed by comparison.
     pub fn merge(x: &Rows, y: &[f64]) -> Self {
         use std::collections::HashMap;
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let (n, p) = (x.nrows(), x.ncols());
-        // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
-        let bits = |i: usize, j: usize| (x.get(i, j) + 0.0).to_bits();
+        use std::hash::DefaultHasher;
+        let n = x.nrows();
         let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(n);
         let mut units = Self { representative: Vec::new(), of_row: Vec::with_capacity(n) };
         for (i, yi) in y.iter().enumerate() {
             let mut hasher = DefaultHasher::new();
             yi.to_bits().hash(&mut hasher);
-            for j in 0..p {
-                bits(i, j).hash(&mut hasher);
-            }
+            x.hash_row(i, &mut hasher);
             let bucket = seen.entry(hasher.finish()).or_default();
             let same = |&u: &usize| {
                 let r = units.representative[u];
-                y[r] == *yi && (0..p).all(|j| bits(r, j) == bits(i, j))
+                y[r] == *yi && x.same_rows(r, i)
             };
             let unit = bucket.iter().copied().find(same).unwrap_or_else(|| {
                 bucket.push(units.representative.len());

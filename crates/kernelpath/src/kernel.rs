@@ -113,13 +113,9 @@ impl Kernel {
 }
 
 fn scale(x: &Rows) -> Result<f64> {
-    let (n, p) = (x.nrows(), x.ncols());
-    let count = (n * p) as f64;
-    let entries = || (0..n).flat_map(|i| (0..p).map(move |j| x.get(i, j)));
-    let mean = entries().sum::<f64>() / count;
-    let variance = entries().map(|v| (v - mean) * (v - mean)).sum::<f64>() / count;
+    let variance = x.entry_variance();
     if variance > 0.0 {
-        Ok(1.0 / (p as f64 * variance))
+        Ok(1.0 / (x.ncols() as f64 * variance))
     } else {
         Err(Error::Bandwidth { rule: "scale", found: "all entries of X are equal" })
     }
@@ -131,11 +127,7 @@ fn sigest(x: &Rows, shape: Shape, seed: u64) -> Result<f64> {
     let pair = |rng: &mut fastrand::Rng| {
         let a = rng.usize(..n);
         let b = (a + rng.usize(1..n.max(2))) % n;
-        let differences = (0..x.ncols()).map(|j| x.get(a, j) - x.get(b, j));
-        match shape {
-            Shape::Laplacian => differences.map(f64::abs).sum(),
-            _ => differences.map(|d| d * d).sum::<f64>(),
-        }
+        if shape == Shape::Laplacian { x.l1_distance(a, b) } else { x.squared_distance(a, b) }
     };
     let usable = |d: &f64| *d > 0.0 && d.is_finite();
     let mut distances: Vec<f64> = (0..n.div_ceil(2)).map(|_| pair(&mut rng)).filter(usable).collect();
