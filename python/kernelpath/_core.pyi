@@ -1,11 +1,11 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 _Real: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
-_Rows: TypeAlias = Any  # _Real, or a scipy CSR matrix or array of the same precisions, which has no type to name
+_Rows: TypeAlias = _Real | _Csr
 _Double: TypeAlias = npt.NDArray[np.float64]
 _Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | Literal["loo"] | None
 _Progress: TypeAlias = Callable[[int, int, str], object] | None
@@ -31,6 +31,20 @@ KERNELS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
+
+class _Csr(Protocol):
+    """A scipy CSR matrix or array."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def data(self) -> npt.NDArray[Any]: ...
+    @property
+    def indices(self) -> npt.NDArray[Any]: ...
+    @property
+    def indptr(self) -> npt.NDArray[Any]: ...
 
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...

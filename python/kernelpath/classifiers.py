@@ -38,7 +38,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -52,7 +52,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -167,7 +167,7 @@ class KernelLogistic(_KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -182,7 +182,7 @@ class KernelLogistic(_KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns

@@ -120,11 +120,8 @@ impl<'a> Rows<'a> {
                 }
             }
             Self::Csr(x) => {
-                for (o, s) in out.iter_mut().zip(shift) {
-                    *o = -s;
-                }
-                for (j, value) in x.row(i) {
-                    out[j] += value;
+                for (j, (o, s)) in out.iter_mut().zip(shift).enumerate() {
+                    *o = x.get(i, j) - s;
                 }
             }
         }
