@@ -297,6 +297,7 @@ def _canonical(X: Any) -> Any:
     kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
     arrays = tuple(np.ascontiguousarray(array) for array in (X.data, X.indices, X.indptr))
     shared = kind(arrays, shape=X.shape)
+    shared.check_format(full_check=True)  # sorting trusts the indices
     if shared.has_canonical_format:
         return shared
     shared = shared.copy()

@@ -1,5 +1,6 @@
 """Sparse rows give what the same rows give dense, and are never made dense."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.metrics import get_scorer
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
 
 KERNELS = [name for name in _core.KERNELS if name != "precomputed"]
+BANDWIDTHS = [("linear", 1.0), *itertools.product([k for k in KERNELS if k != "linear"], ("sigest", "scale"))]
 CLASSIFIERS = [KernelSVC, KernelLogistic, KernelDWD]
 REGRESSORS = [KernelSVR, KernelQuantile, KernelRegressor]
 FAST = {"Cs": [0.1, 10.0], "cv": 3, "tol": 1e-10, "random_state": 0}
@@ -55,7 +57,7 @@ def both(X):
     return sparse.csr_matrix(X), X
 
 
-@pytest.mark.parametrize(("kernel", "gamma"), [(k, g) for k in KERNELS for g in ("sigest", "scale") if (k, g) != ("linear", "scale")])
+@pytest.mark.parametrize(("kernel", "gamma"), BANDWIDTHS)
 def test_every_kernel(rows, labels, kernel, gamma):
     model = FAST | {"kernel": kernel, "gamma": gamma, "coef0": 0.1, "dtype": "float64"}
     if kernel == "sigmoid":
@@ -196,6 +198,16 @@ def test_zeros_alone_have_no_bandwidth(labels):
         KernelSVC(**FAST).fit(sparse.csr_array((130, 4)), labels)
     with pytest.raises(ValueError, match="scale.*equal.*gamma as a number"):
         KernelSVC(gamma="scale", **FAST).fit(sparse.csr_array((130, 4)), labels)
+
+
+def test_arrays_that_do_not_fit_together(rows, labels):
+    pointer, column = sparse.csr_array(rows), sparse.csr_matrix(rows)
+    pointer.indptr[3] = 10**6
+    column.indices[20] = 25
+    with pytest.raises(ValueError, match="non-decreasing"):
+        KernelSVC(**FAST).fit(pointer, labels)
+    with pytest.raises(ValueError, match="indices must be < 25"):
+        KernelSVC(**FAST).fit(column, labels)
 
 
 class Broken:

@@ -31,7 +31,7 @@ impl<'a> From<MatRef<'a, f64>> for Rows<'a> {
 }
 
 impl<'a> From<&'a Mat<f64>> for Rows<'a> {
-    fn from(x: &'a faer::Mat<f64>) -> Self {
+    fn from(x: &'a Mat<f64>) -> Self {
         Self::F64(x.as_ref())
     }
 }

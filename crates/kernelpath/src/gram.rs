@@ -424,18 +424,16 @@ impl Tile {
     /// ```
     fn meet(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], laplacian: bool) {
         let Self { left2, right2, panel, values, .. } = self;
-        match (x.as_csr(), z.as_csr()) {
-            (_, Some(sparse)) => panel.sums(sparse, b, x, a, laplacian, values),
-            (Some(sparse), None) => {
-                let mut transposed = vec![0.0; values.len()];
-                panel.sums(sparse, a, z, b, laplacian, &mut transposed);
-                for (i, row) in values.chunks_exact_mut(b.len()).enumerate() {
-                    for (value, column) in row.iter_mut().zip(transposed.chunks_exact(a.len())) {
-                        *value = column[i];
-                    }
+        if let Some(sparse) = z.as_csr() {
+            panel.sums(sparse, b, x, a, laplacian, values);
+        } else if let Some(sparse) = x.as_csr() {
+            let mut transposed = vec![0.0; values.len()];
+            panel.sums(sparse, a, z, b, laplacian, &mut transposed);
+            for (i, row) in values.chunks_exact_mut(b.len()).enumerate() {
+                for (value, column) in row.iter_mut().zip(transposed.chunks_exact(a.len())) {
+                    *value = column[i];
                 }
             }
-            (None, None) => {}
         }
         norms(x, a, laplacian, left2);
         norms(z, b, laplacian, right2);
