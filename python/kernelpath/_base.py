@@ -19,14 +19,20 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
-from kernelpath._folds import Folds, make_folds
+from kernelpath._folds import Folds, among_rows, make_folds
 from kernelpath._progress import ProgressLine
-from kernelpath._results import path_table, shortfall
+from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
-from kernelpath._settings import Grid, Loss, Settings, n_threads
-from kernelpath._tuning import HeldOut, Tuned, check_tunable
+from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
+from kernelpath._surface import Surface
+from kernelpath._tuning import HeldOut, Tuned, check_tunable, tuned_apart
+from kernelpath._weights import Weights, checked_weights
 
 KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
+AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+
+# Loss, its constant, targets, weights (None: all 1), and the rows these are of (None: all).
+Task = tuple[str, float, npt.NDArray[np.float64], Weights | None, npt.NDArray[np.int64] | None]
 
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
@@ -87,7 +93,7 @@ class _KernelPathBase(BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
-    def fit(self: _Self, X: Any, y: Any, groups: Any = None) -> _Self:
+    def fit(self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> _Self:
         """Train and tune: every C on every fold, and on all rows; keep the model of the chosen C.
 
         Parameters
@@ -98,6 +104,9 @@ class _KernelPathBase(BaseEstimator):
             sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense.
         y : array-like of shape (n_samples,)
             Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, at least 0, in the loss, in the scores and in the bandwidth rules: a row of weight 2
+            counts as two rows, one of weight 0 as none.
         groups : array-like of shape (n_samples,), optional
             Groups for the splitter passed as `cv`.
 
@@ -106,55 +115,89 @@ class _KernelPathBase(BaseEstimator):
         self
         """
         started = time.perf_counter()
-        settings, scorer, losses = Settings.of(self), make_scorer(self.scoring), self._losses()
+        settings, scorer = Settings.of(self), make_scorer(self.scoring)
         X, y = self._checked_training(X, y)
-        targets = self._encode(y)
+        n_rows = len(y)
+        weight = checked_weights(sample_weight, n_rows)
+        if groups is not None:
+            check_consistent_length(y, groups)
+        rows = None if weight is None or weight.all() else np.flatnonzero(weight)
+        cv = self.cv
+        if rows is not None and weight is not None:
+            cv = among_rows(cv, rows, n_rows)
+            X = X[np.ix_(rows, rows)] if settings.kernel == "precomputed" else X[rows]
+            y, weight, groups = y[rows], weight[rows], None if groups is None else np.asarray(groups)[rows]
+        tasks = self._tasks(y, weight)
         Cs = settings.Cs(len(y))
-        folds, seed = self._randomised(X, y, groups)
-        check_tunable(folds, len(Cs), len(y), settings.selection, scorer)
-        kernel = self._resolved_kernel(settings, X, seed)
+        folds, seed = self._randomised(cv, X, y, groups)
+        kernel = self._kernel_function(settings, X)
+        gammas = self._gammas(settings, kernel, X, weight, seed)
+        check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
+        arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
 
         with ProgressLine(type(self).__name__) if self.verbose else nullcontext() as progress:
-            paths = _core.fit_paths(
-                X,
-                targets,
-                losses=losses if isinstance(losses, list) else [losses],
-                solver=settings.solver,
-                **kernel,
-                cs=Cs,
-                folds=folds,
-                tol=settings.tol,
-                max_iter=settings.max_iter,
-                dtype=settings.dtype,
-                n_threads=settings.n_threads,
-                time_budget=settings.time_budget,
-                progress=progress,
-            )
+            paths = [
+                _core.fit_paths(
+                    X if kernel is None else kernel,
+                    tasks,
+                    solver=settings.solver,
+                    kernel=settings.kernel,
+                    gamma=gamma,
+                    **arguments,
+                    cs=Cs,
+                    folds=folds,
+                    tol=settings.tol,
+                    max_iter=settings.max_iter,
+                    dtype=settings.dtype,
+                    n_threads=settings.n_threads,
+                    time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
+                    progress=progress,
+                )
+                for gamma in gammas
+            ]
 
-        held_out = HeldOut(X, y, folds, scorer, self._stand_in)
-        tuned = [Tuned.of(path, Cs, held_out, settings) for path in paths]
-        self._has_loss_axis = isinstance(losses, list)
-        self._keep_paths(paths, tuned, Cs)
-        self._keep_choice(tuned)
-        self._keep_model(tuned, kernel, X, targets)
+        surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
+        held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in)
+        tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
+        self._keep_paths(paths, tuned, Cs, gammas, settings, folds)
+        chosen = gammas[tuned[0].best // len(Cs)]
+        self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
+        self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
+        self._keep_model(tuned, X, y, rows, n_rows)
+        self._keep_oof(tuned, held_out, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
         return self
 
     def path_table(self) -> str:
-        """The path as text, one line a C; a star marks the chosen one.
+        """The path as text, one line a C (and γ, if several were tried); a star marks the chosen one.
 
         A line has the mean score ± its standard error over the folds, the number of support vectors of the
         refit, and the worst relative duality gap and the statuses among the folds and the refit.
         """
         check_is_fitted(self)
-        columns = (self.scores_, self.gaps_, self.status_, self.n_support_path_, self.best_index_)
-        tables = (path_table(self.Cs_, *of_loss) for of_loss in self._by_loss(*columns))
+        n_gammas = len(self.gammas_)
+        gammas = None if n_gammas == 1 else np.repeat(self.gammas_, len(self.Cs_))
+        Cs = np.tile(self.Cs_, n_gammas)
+        tables = []
+        for scores, gaps, status, n_support, best in self._by_table():
+            scores, gaps, status = (array.reshape(-1, len(Cs)) for array in (scores, gaps, status))
+            tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
         return "\n".join(self._headed(k, "\n", table) for k, table in enumerate(tables))
 
     def _losses(self) -> Loss | list[Loss]:
         """The loss; or a list of them, fitted on one kernel matrix, whose attributes then have a leading axis."""
         raise NotImplementedError
+
+    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None) -> list[Task]:
+        """The machines: loss, targets as it wants them, weights, and the rows of these (None: all).
+
+        Keeps what decodes predictions.
+        """
+        losses = self._losses()
+        self._has_loss_axis = isinstance(losses, list)
+        targets = self._encode(y)
+        return [(*loss, targets, weight, None) for loss in (losses if isinstance(losses, list) else [losses])]
 
     def _encode(self, y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Targets as the loss wants them; keeps what decodes predictions."""
@@ -168,84 +211,124 @@ class _KernelPathBase(BaseEstimator):
         """What sets the k-th of several losses apart."""
         return ""
 
+    def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
+        return tuned_apart(surfaces, Cs, held_out, settings)
+
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
         return self._expansion(_readable(_numeric(self, X, reset=False)))
 
-    def _expansion(self, X: Any) -> npt.NDArray[np.float64]:
+    def _expansion(self, X: Any, columns: Any = None) -> npt.NDArray[np.float64]:
+        """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
         if self._kernel["kernel"] == "precomputed":
-            X = X[:, self.support_]
-        threads = n_threads(self.n_jobs)
-        return np.column_stack(
-            [
-                _core.decision(X, self.support_vectors_, beta, float(b), **self._kernel, n_threads=threads)
-                for beta, b in zip(self.dual_coef_, self.intercept_, strict=True)
-            ]
-        )
+            if callable(self.kernel):
+                X = called(self.kernel, X, self.support_vectors_)
+            else:
+                X = X[:, self.support_ if columns is None else columns]
+        vectors = np.empty((0, 0)) if self._kernel["kernel"] == "precomputed" else self.support_vectors_
+        coef, threads = np.ascontiguousarray(self.dual_coef_), n_threads(self.n_jobs)
+        return _core.decision(X, vectors, coef, self.intercept_, **self._kernel, n_threads=threads)
 
     def _checked_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         X, y = _numeric(self, X, y, reset=True)
         return _readable(X), y
 
-    def _randomised(self, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
+    def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         # An integer goes to the splitter itself, so that the folds can be had again without us.
         splitter_state = self.random_state if isinstance(self.random_state, Integral) else rng
-        if groups is not None:
-            check_consistent_length(X, groups)
-        return make_folds(self.cv, X, y, groups, self._splitter, splitter_state), seed
+        return make_folds(cv, X, y, groups, self._splitter, splitter_state), seed
 
-    def _resolved_kernel(self, settings: Settings, X: Any, seed: int) -> dict[str, Any]:
-        gamma = settings.gamma
+    def _kernel_function(self, settings: Settings, X: Any) -> Any:
+        """The kernel matrix of a callable kernel, else None."""
+        return called(self.kernel, X, X) if callable(self.kernel) else None
+
+    def _gammas(self, settings: Settings, kernel: Any, X: Any, weight: Weights | None, seed: int) -> list[float]:
+        """The values of γ, in the order given; 1 for kernels without one."""
         if settings.kernel in KERNELS_WITHOUT_GAMMA:
-            self.gamma_, gamma = None, 1.0
-        else:
-            if isinstance(gamma, str):
-                gamma = _core.bandwidth(X, settings.kernel, gamma, seed)
-            self.gamma_ = gamma
-        return {
-            "kernel": settings.kernel,
-            "gamma": gamma,
-            "degree": settings.degree,
-            "coef0": settings.coef0,
-        }
+            return [1.0]
+        gamma = settings.gamma
+        if isinstance(gamma, str):
+            rule = "sigest" if gamma == AUTO_GRID else gamma
+            value = _core.bandwidth(X, settings.kernel, rule, seed, weight)
+            return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
+        return list(gamma)
 
-    def _keep_paths(self, paths: list[_core.PathFit], tuned: list[Tuned], Cs: Grid) -> None:
-        self.Cs_ = Cs
-        self.gaps_ = self._joined(t.gaps for t in tuned)
-        self.status_ = self._joined(t.status for t in tuned)
-        self.n_iter_ = self._joined(t.n_iter for t in tuned)
-        self.n_support_path_ = self._joined(t.n_support for t in tuned)
-        self.oof_path_ = self._joined(t.oof for t in tuned)
-        self.lambdas_ = 1.0 / (2.0 * len(tuned[0].oof) * Cs)
-        self.solver_ = paths[0].solver
-        self.timed_out_ = any(path.timed_out for path in paths)
-        self.gram_bytes_ = paths[0].gram_bytes
-        self.kernel_seconds_ = paths[0].kernel_seconds
-        self.path_seconds_ = paths[0].path_seconds
+    def _keep_paths(
+        self,
+        paths: list[list[_core.PathFit]],
+        tuned: list[Tuned],
+        Cs: Grid,
+        gammas: list[float],
+        settings: Settings,
+        folds: Folds,
+    ) -> None:
+        self.Cs_, self.gammas_ = Cs, np.array(gammas)
+        surfaces = [t.surface for t in tuned]
+        gaps, status = [s.gaps for s in surfaces], [s.status for s in surfaces]
+        self.gaps_ = self._joined(self._by_gamma(g) for g in gaps)
+        self.status_ = self._joined(self._by_gamma(s) for s in status)
+        # A start that is optimal took one look.
+        steps = [np.maximum(s.n_iter, of != NOT_RUN) for s, of in zip(surfaces, status, strict=True)]
+        self.n_iter_ = self._joined(self._by_gamma(n) for n in steps)
+        n_models = len(Cs) * len(gammas)
+        support = np.array([[np.count_nonzero(s.coef(k)) for k in range(n_models)] for s in surfaces])
+        self.n_support_path_ = self._joined(self._by_gamma(n) for n in support)
+        self.solver_ = paths[0][0].solver
+        self.timed_out_ = any(s.timed_out for s in surfaces)
+        self.gram_bytes_ = paths[0][0].gram_bytes
+        self.kernel_seconds_ = sum(of_gamma[0].kernel_seconds for of_gamma in paths)
+        self.path_seconds_ = sum(path.path_seconds for of_gamma in paths for path in of_gamma)
+        flat_gammas = None if len(gammas) == 1 else np.repeat(self.gammas_, len(Cs))
+        split_columns = folds != "loo"
+        self._keep_choice(tuned, np.tile(Cs, len(gammas)), flat_gammas, split_columns)
 
-    def _keep_choice(self, tuned: list[Tuned]) -> None:
-        self.scores_ = self._joined(t.scores for t in tuned)
-        self.cv_results_ = [t.cv_results for t in tuned] if self._has_loss_axis else tuned[0].cv_results
-        self.best_index_ = self._joined(t.best for t in tuned)
-        self.best_score_ = self._joined(t.best_score for t in tuned)
-        self.C_ = self._joined(float(self.Cs_[t.best]) for t in tuned)
-        self.lambda_ = self._joined(float(self.lambdas_[t.best]) for t in tuned)
-        self.oof_decision_ = self._joined(t.oof[:, t.best].copy() for t in tuned)
+    def _keep_choice(self, tuned: list[Tuned], Cs: Grid, gammas: Grid | None, split_columns: bool) -> None:
+        results = [cv_results(t.scores, t.surface.gaps, t.surface.status, Cs, gammas, split_columns) for t in tuned]
+        self.scores_ = self._joined(self._by_gamma(t.scores) for t in tuned)
+        self.cv_results_ = results if self._has_loss_axis else results[0]
+        self.best_index_ = self._joined(t.best % len(self.Cs_) for t in tuned)
+        self.best_score_ = self._joined(
+            float(of["mean_test_score"][t.best]) for of, t in zip(results, tuned, strict=True)
+        )
+        self.C_ = self._joined(float(Cs[t.best]) for t in tuned)
 
-    def _keep_model(self, tuned: list[Tuned], kernel: dict[str, Any], X: Any, targets: npt.NDArray[np.float64]) -> None:
+    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
+        self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
+        self.lambda_ = 1.0 / (2.0 * X.shape[0] * self.C_)
         coef = np.array([t.coef for t in tuned])
-        self._kernel = kernel
-        self.support_ = np.flatnonzero(coef.any(axis=0))
-        precomputed = kernel["kernel"] == "precomputed"
-        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
-        self.dual_coef_ = coef[:, self.support_]
-        self.intercept_ = np.array([t.intercept for t in tuned])
-        self.objective_ = self._joined(t.objective for t in tuned)
-        self.dual_objective_ = self._joined(t.dual_objective for t in tuned)
+        refits = [t.surface.refit(t.best) for t in tuned]
+        support = np.flatnonzero(coef.any(axis=0))
+        precomputed = self._kernel["kernel"] == "precomputed" and not callable(self.kernel)
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
+        self.support_ = support if rows is None else rows[support]
+        self.dual_coef_ = coef[:, support]
+        self.intercept_ = np.array([b for b, _, _ in refits])
+        self.objective_ = self._joined(primal for _, primal, _ in refits)
+        self.dual_objective_ = self._joined(dual for _, _, dual in refits)
+
+    def _keep_oof(self, tuned: list[Tuned], held_out: HeldOut, rows: Any, n_rows: int) -> None:
+        """Out-of-fold values, NaN for rows of weight 0."""
+        paths = [t.surface.oof_matrix() for t in tuned]
+        chosen = [path[:, t.best].copy() for path, t in zip(paths, tuned, strict=True)]
+        self.oof_decision_ = self._joined(spread(values, rows, n_rows) for values in chosen)
+        self.oof_path_ = self._joined(self._by_gamma(spread(path, rows, n_rows)) for path in paths)
+
+    def _by_gamma(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The last axis as γ × C, if several γ were tried."""
+        n_gammas = len(self.gammas_)
+        return array if n_gammas == 1 else array.reshape(*array.shape[:-1], n_gammas, len(self.Cs_))
+
+    def _flat(self, best: Any) -> int:
+        """Position of a chosen C among all γ and C."""
+        gamma = 0 if len(self.gammas_) == 1 else int(np.flatnonzero(self.gammas_ == self.gamma_)[0])
+        return gamma * len(self.Cs_) + int(best)
+
+    def _by_table(self) -> Iterable[tuple[Any, ...]]:
+        return self._by_loss(self.scores_, self.gaps_, self.status_, self.n_support_path_, self.best_index_)
 
     def _joined(self, values: Iterable[Any]) -> Any:
         """The value of the one loss, or those of several losses along a leading axis."""
@@ -262,12 +345,23 @@ class _KernelPathBase(BaseEstimator):
     def _warn_of_shortfall(self, settings: Settings) -> None:
         budget = settings.time_budget if self.timed_out_ else None
         messages = []
-        for k, (gaps, status, best) in enumerate(self._by_loss(self.gaps_, self.status_, self.best_index_)):
-            message = shortfall(gaps, status, self.Cs_, best, tol=settings.tol, time_budget=budget)
+        Cs = np.tile(self.Cs_, len(self.gammas_))
+        for k, (_, gaps, status, _, best) in enumerate(self._by_table()):
+            gaps, status = gaps.reshape(-1, len(Cs)), status.reshape(-1, len(Cs))
+            message = shortfall(gaps, status, Cs, self._flat(best), tol=settings.tol, time_budget=budget)
             if message is not None:
                 messages.append(self._headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
+
+
+def spread(values: npt.NDArray[Any], rows: npt.NDArray[np.intp] | None, n_rows: int) -> npt.NDArray[Any]:
+    """Values of some rows among NaN for the others."""
+    if rows is None:
+        return values
+    all_rows = np.full((n_rows, *values.shape[1:]), np.nan)
+    all_rows[rows] = values
+    return all_rows
 
 
 def _numeric(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

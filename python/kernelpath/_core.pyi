@@ -48,7 +48,7 @@ class _Csr(Protocol):
 
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
-def bandwidth(X: _Rows, kernel: str, rule: str, seed: int) -> float: ...
+def bandwidth(X: _Rows, kernel: str, rule: str, seed: int, weight: _Double | None = None) -> float: ...
 def kernel_matrix(
     X: _Rows,
     Z: _Rows,
@@ -63,7 +63,7 @@ def decision(
     X: _Rows,
     support_vectors: _Rows,
     coef: _Double,
-    intercept: float,
+    intercept: _Double,
     *,
     kernel: str,
     gamma: float,
@@ -74,9 +74,8 @@ def decision(
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
     X: _Rows,
-    y: _Double,
+    tasks: Sequence[tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None]],
     *,
-    losses: Sequence[tuple[str, float]],
     solver: str,
     kernel: str,
     gamma: float,

@@ -66,3 +66,16 @@ def _rows(k: int, part: str, rows: Any, n_rows: int) -> Index:
     if index.min() < 0 or index.max() >= n_rows:
         raise ValueError(f"{where} names a row outside 0..{n_rows - 1}: {index.min()} to {index.max()}")
     return index.astype(np.int64, copy=False)
+
+
+def among_rows(cv: Any, rows: Index, n_rows: int) -> Any:
+    """`cv` for some of the rows: folds given by row numbers are counted anew, others are made of these rows alone."""
+    if cv is None or isinstance(cv, str | Integral) or hasattr(cv, "split") or not isinstance(cv, Iterable):
+        return cv
+    place = np.full(n_rows, -1)
+    place[rows] = np.arange(len(rows))
+    folds = []
+    for k, split in enumerate(cv):
+        parts = [place[part] for part in _fold(k, split, n_rows)]
+        folds.append(tuple(part[part >= 0] for part in parts))
+    return folds

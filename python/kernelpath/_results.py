@@ -23,14 +23,22 @@ def mean_and_std(scores: Matrix, ddof: int = 0) -> tuple[Matrix, Matrix]:
 
 
 def cv_results(
-    scores: Matrix, gaps: Matrix, status: npt.NDArray[np.str_], Cs: Matrix, split_columns: bool
+    scores: Matrix,
+    gaps: Matrix,
+    status: npt.NDArray[np.str_],
+    Cs: Matrix,
+    gammas: Matrix | None,
+    split_columns: bool,
 ) -> dict[str, Any]:
-    """Columns as in ``GridSearchCV.cv_results_``, and the relative duality gaps beside the scores."""
+    """Columns as in ``GridSearchCV.cv_results_``, and the relative duality gaps beside the scores.
+
+    There is a line for each C, or for several γ, given one a line, for each γ and C.
+    """
     mean, std = mean_and_std(scores)
-    results: dict[str, Any] = {
-        "param_C": np.ma.asarray(Cs),
-        "params": [{"C": float(C)} for C in Cs],
-    }
+    results: dict[str, Any] = {"param_C": np.ma.asarray(Cs), "params": [{"C": float(C)} for C in Cs]}
+    if gammas is not None:
+        results["param_gamma"] = np.ma.asarray(gammas)
+        results["params"] = [{"C": float(C), "gamma": float(g)} for C, g in zip(Cs, gammas, strict=True)]
     if split_columns:
         results |= {f"split{k}_test_score": row for k, row in enumerate(scores)}
         results |= {f"split{k}_gap": row for k, row in enumerate(gaps[:-1])}
@@ -46,6 +54,7 @@ def cv_results(
 
 def path_table(
     Cs: Matrix,
+    gammas: Matrix | None,
     scores: Matrix,
     gaps: Matrix,
     status: npt.NDArray[np.str_],
@@ -55,12 +64,15 @@ def path_table(
     """One line a C: score ± standard error, support vectors, worst gap of the folds and the refit, statuses."""
     mean, std = mean_and_std(scores, ddof=1)
     error = std / np.sqrt(max(len(scores), 1))
-    lines = [f"  {'C':>10}  {'score ± se':>17}  {'SVs':>6}  {'worst gap':>9}  status"]
+    gamma_column = [""] * len(Cs) if gammas is None else [f"  {gamma:>10.4g}" for gamma in gammas]
+    heading = "" if gammas is None else f"  {'gamma':>10}"
+    lines = [f"  {'C':>10}{heading}  {'score ± se':>17}  {'SVs':>6}  {'worst gap':>9}  status"]
     for j, C in enumerate(Cs):
         score = f"{mean[j]:.4f} ± {error[j]:.4f}" if np.isfinite(mean[j]) else "-"
         mark = "*" if j == chosen else " "
         lines.append(
-            f"{mark} {C:>10.4g}  {score:>17}  {n_support[j]:>6}  {gaps[:, j].max():>9.1e}  {_tally(status[:, j])}"
+            f"{mark} {C:>10.4g}{gamma_column[j]}  {score:>17}  {n_support[j]:>6}  {gaps[:, j].max():>9.1e}  "
+            f"{_tally(status[:, j])}"
         )
     return "\n".join(lines)
 

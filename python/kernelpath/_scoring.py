@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-Scorer = Callable[[Any, Any, Any], float]
+Scorer = Callable[..., float]
 
 
 class OutOfFold(BaseEstimator):
@@ -28,10 +27,9 @@ class OutOfFold(BaseEstimator):
 
     def _values(self, X: Any) -> npt.NDArray[np.float64]:
         """The values of the held-out rows, which must be passed as they are."""
-        n_rows = X.shape[0] if sparse.issparse(X) else len(X)
-        if n_rows != len(self.values):
+        if X.shape[0] != len(self.values):
             raise ValueError(
-                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {n_rows} others"
+                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {X.shape[0]} others"
             )
         return self.values
 
@@ -47,7 +45,7 @@ class OutOfFoldRegressor(RegressorMixin, OutOfFold):
 
 
 class OutOfFoldClassifier(ClassifierMixin, OutOfFold):
-    """Predicts labels from decision values."""
+    """Predicts labels from decision values: one a row for two classes, else one a class."""
 
     scorers_that_fit = (
         "KernelLogistic, or a scorer of labels or decision values, such as 'balanced_accuracy' or 'roc_auc'"
@@ -66,16 +64,25 @@ class OutOfFoldClassifier(ClassifierMixin, OutOfFold):
         return predicted_labels(self._values(X), self.classes_)
 
 
-class OutOfFoldLogistic(OutOfFoldClassifier):
-    """Predicts labels and probabilities from log-odds."""
+class OutOfFoldProbabilities(OutOfFoldClassifier):
+    """Predicts probabilities, too."""
+
+    def __init__(
+        self, values: npt.NDArray[np.float64], classes: npt.NDArray[Any], proba: npt.NDArray[np.float64]
+    ) -> None:
+        super().__init__(values, classes)
+        self.proba = proba
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Probabilities of both classes for the held-out rows."""
-        return probabilities(self._values(X))
+        """Probabilities of the classes for the held-out rows."""
+        self._values(X)
+        return self.proba
 
 
 def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The second class where the decision value is > 0."""
+    """The second class where the decision value is > 0; of several classes, that of the largest."""
+    if decision.ndim == 2:
+        return classes[decision.argmax(axis=1)]
     return classes[(decision > 0.0).astype(np.intp)]
 
 
@@ -103,24 +110,30 @@ def score_folds(
     held_out: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]],
     X: Any,
     y: Any,
+    weight: npt.NDArray[np.float64] | None,
     stand_in: Callable[[npt.NDArray[np.float64]], Any],
 ) -> npt.NDArray[np.float64]:
-    """Scores (n_folds, n_Cs) from the (test rows, values) of each fold; NaN where not run."""
+    """Scores (n_folds, n_Cs) from the (test rows, values) of each fold; NaN where not run.
+
+    Scorers of scikit-learn get the weights of the rows, if there are any.
+    """
+    weighs = weight is not None and hasattr(scorer, "_score_func")
     return np.array(
         [
-            [_score(scorer, stand_in, column, X_test, y_test) for column in values.T]
+            [_score(scorer, stand_in, column, X_test, y_test, extra) for column in values.swapaxes(0, 1)]
             for rows, values in held_out
             for X_test, y_test in [(X[rows], y[rows])]
+            for extra in [{"sample_weight": weight[rows]} if weighs else {}]  # type: ignore[index]
         ]
     )
 
 
-def _score(scorer: Scorer, stand_in: Callable[[Any], Any], values: Any, X: Any, y: Any) -> float:
+def _score(scorer: Scorer, stand_in: Callable[[Any], Any], values: Any, X: Any, y: Any, extra: dict[str, Any]) -> float:
     if np.isnan(values).any():
         return np.nan
     model = stand_in(values)
     try:
-        return float(scorer(model, X, y))
+        return float(scorer(model, X, y, **extra))
     except AttributeError as error:
         if "predict_proba" not in str(error):
             raise

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from kernelpath import _core
 
-BANDWIDTH_RULES = ("sigest", "scale")
+AUTO_GRID = "auto-grid"
+BANDWIDTH_RULES = ("sigest", "scale", AUTO_GRID)
 DEVICES = ("cpu",)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
@@ -29,7 +30,7 @@ class Settings:
     """What one fit was asked to do, apart from `cv`, `scoring` and `random_state`, which need the data."""
 
     kernel: str
-    gamma: float | str
+    gamma: tuple[float, ...] | str
     degree: int
     coef0: float
     grid: Grid
@@ -91,27 +92,37 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 def _kernel(value: Any) -> str:
     if callable(value):
-        raise ValueError(
-            "a callable kernel is not available yet; pass kernel='precomputed' with the matrix "
-            f"K = kernel(X, X), or one of {_listed(_core.KERNELS)}"
-        )
+        return "precomputed"
     if not isinstance(value, str) or value not in _core.KERNELS:
-        raise ValueError(f"unknown kernel {value!r}; known kernels: {_listed(_core.KERNELS)}")
+        raise ValueError(f"unknown kernel {value!r}; known kernels: {_listed(_core.KERNELS)}, or a callable")
     return value
 
 
-def _gamma(value: Any) -> float | str:
+def called(kernel: Any, X: Any, Z: Any) -> npt.NDArray[np.float64]:
+    """The matrix of a callable kernel between the rows of X and of Z, checked."""
+    matrix = np.asarray(kernel(X, Z))
+    expected = (X.shape[0], Z.shape[0])
+    if matrix.shape != expected or matrix.dtype.kind not in "biuf":
+        raise ValueError(
+            f"the kernel {kernel!r} must return a matrix of numbers of shape {expected}, one row a row of its first "
+            f"argument and one column a row of its second; got shape {matrix.shape}, dtype {matrix.dtype}"
+        )
+    return matrix if matrix.dtype == np.float32 else matrix.astype(np.float64, copy=False)
+
+
+def _gamma(value: Any) -> tuple[float, ...] | str:
     if isinstance(value, str):
         if value not in BANDWIDTH_RULES:
             raise ValueError(
-                f"unknown bandwidth rule gamma={value!r}; pass a number > 0 or one of {_listed(BANDWIDTH_RULES)}"
+                f"unknown bandwidth rule gamma={value!r}; pass numbers > 0 or one of {_listed(BANDWIDTH_RULES)}"
             )
         return value
-    if np.ndim(value) > 0:
-        raise ValueError(
-            f"a sequence of gammas is not available yet, got {value!r}; pass one number > 0, 'sigest' or 'scale'"
-        )
-    return number("gamma", value, above=0.0)
+    if np.ndim(value) == 0:
+        return (number("gamma", value, above=0.0),)
+    grid = tuple(number(f"gamma[{k}]", g, above=0.0) for k, g in enumerate(_values("gamma", "gamma", value).tolist()))
+    if len(set(grid)) < len(grid):
+        raise ValueError(f"gamma must not repeat a value, got {value!r}")
+    return grid
 
 
 def _Cs(value: Any) -> Grid:

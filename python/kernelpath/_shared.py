@@ -8,13 +8,38 @@ from typing import Any, TypedDict, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
 
+CLASSIFIER_PARAMETERS = """
+class_weight : dict, "balanced" or None, default=None
+    Weights of the classes, multiplied with those of the rows; "balanced" gives all classes the same total weight.
+multi_class : {{"ovo", "ovr"}}, default="ovo"
+    More than two classes by a machine for each pair, which vote, or by a machine for each class against all others;
+    all on one kernel matrix.
+tune : {{"joint", "each"}}, default="joint"
+    More than two classes: one C for all machines, by the scores of the model they make together, or for each machine
+    its own C, by its own scores.
+"""
+
+CLASSIFIER_ATTRIBUTES = """
+n_support_ : ndarray of shape (n_classes,)
+    Support vectors of each class.
+classes_ : ndarray of shape (n_classes,)
+    Labels; of two, a decision value > 0 means ``classes_[1]``.
+machines_ : list of tuple
+    Empty for two classes. With more, the labels that each machine sets apart: (positive, negative), or
+    (positive, None) for all others. Attributes of the machines (`gaps_`, `status_`, `n_iter_`, `n_support_path_`,
+    `dual_coef_`, `intercept_`, `objective_`) have a leading axis for them; with ``tune="each"`` `scores_`, `C_`,
+    `best_index_` and `best_score_`, too. `oof_decision_` has a column a class, and there is no `oof_path_`.
+"""
+
 PARAMETERS = """
-kernel : str, default="rbf"
+kernel : str or callable, default="rbf"
     "rbf" exp(−γ‖x−z‖²), "laplacian" exp(−γ‖x−z‖₁), "poly" (γ⟨x,z⟩ + coef0)^degree, "linear" ⟨x,z⟩,
-    "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), or "precomputed".
-gamma : float, "sigest" or "scale", default="sigest"
-    Bandwidth γ. "sigest" takes it from the distances of random pairs of rows (as kernlab and TorchKM do);
-    "scale" is 1 / (n_features · Var(X)).
+    "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), "precomputed", or a
+    function of two arrays of rows that returns the matrix of kernel values between them.
+gamma : float, sequence of float, "sigest", "scale" or "auto-grid", default="sigest"
+    Bandwidth γ. "sigest" takes it from the distances of pairs of rows (as kernlab and TorchKM do);
+    "scale" is 1 / (n_features · Var(X)). Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and 4 times "sigest"), the
+    best is chosen together with C, and scores and gaps gain an axis for γ before that for C.
 degree : int, default=3
     Degree of the "poly" kernel.
 coef0 : float, default=0.0
@@ -62,6 +87,8 @@ C_, lambda_, best_index_, best_score_ : float, float, int, float
     The chosen C, its λ, its place in `Cs_`, and its mean score.
 gamma_ : float or None
     The bandwidth used; None for kernels without one.
+gammas_ : ndarray of shape (n_gammas,)
+    The bandwidths tried.
 solver_ : str
     The solver used.
 Cs_, lambdas_ : ndarray of shape (n_Cs,)
@@ -118,30 +145,43 @@ class Parameters(TypedDict, total=False):
     verbose: int
 
 
+class ClassifierParameters(Parameters, total=False):
+    """The keywords every classifier takes, for type checkers."""
+
+    class_weight: Any
+    multi_class: str
+    tune: str
+
+
 def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
     """Decorate an estimator that names only what is its own, in ``__init__(self, *, own, **shared)`` and in its
     docstring, where the lines ``{parameters}`` and ``{attributes}`` stand for what all estimators share.
     """
 
     def complete(cls: _Class) -> _Class:
-        _spell_out_signature(cls)
+        spell_out_signature(cls)
         if cls.__doc__ is not None:  # python -OO has none
-            parameters = PARAMETERS.format(splitter=splitter, score=score)
-            cls.__doc__ = _inserted(cls.__doc__, {"{parameters}": parameters, "{attributes}": ATTRIBUTES})
+            classifies = splitter == "StratifiedKFold"
+            parameters = (CLASSIFIER_PARAMETERS.rstrip() if classifies else "") + PARAMETERS
+            attributes = ATTRIBUTES + (CLASSIFIER_ATTRIBUTES.lstrip() if classifies else "")
+            parameters = parameters.format(splitter=splitter, score=score)
+            cls.__doc__ = _inserted(cls.__doc__, {"{parameters}": parameters, "{attributes}": attributes})
         return cls
 
     return complete
 
 
-def _spell_out_signature(cls: Any) -> None:
+def spell_out_signature(cls: Any) -> None:
     """Put the shared keywords in place of ``**shared``: scikit-learn reads parameters from the signature."""
+    if "__init__" not in vars(cls):
+        return
     own = inspect.signature(cls.__init__)
-    shared = inspect.signature(cls.__mro__[1].__init__)
+    base = next(base for base in cls.__mro__[1:] if "__init__" in vars(base))
+    shared = inspect.signature(base.__init__)
     keywords = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
     names = {p.name for p in keywords}
     keywords += [p for p in shared.parameters.values() if p.name not in names]
-    if "__init__" in vars(cls):
-        cls.__init__.__signature__ = own.replace(parameters=keywords)
+    cls.__init__.__signature__ = own.replace(parameters=keywords)
 
 
 def _inserted(text: str, parts: dict[str, str]) -> str:

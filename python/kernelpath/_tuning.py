@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from kernelpath import _core
 from kernelpath._folds import Folds, Index
-from kernelpath._results import NOT_RUN, cv_results
+from kernelpath._results import NOT_RUN, mean_and_std
 from kernelpath._scoring import Scorer, score_folds
 from kernelpath._settings import Grid, Settings
+from kernelpath._surface import Surface
+from kernelpath._weights import Weights
 
 Matrix = npt.NDArray[np.float64]
 
@@ -24,62 +26,89 @@ class HeldOut:
 
     X: Any
     y: Any
+    weight: Weights | None
     folds: Folds
     scorer: Scorer | None
     stand_in: Callable[[Matrix], Any]
 
-    def scores(self, path: _core.PathFit) -> Matrix:
-        """Scores (n_folds, n_Cs); without a scorer, those of the loss."""
+    def scores(self, surface: Surface) -> Matrix:
+        """Scores of one machine, (n_folds, n_gammas · n_Cs); without a scorer, those of the loss."""
         if self.scorer is None or self.folds is None:
-            return path.scores
+            return surface.scores
+        return score_folds(self.scorer, self._values([surface]), self.X, self.y, self.weight, self.stand_in)
+
+    def joint_scores(self, surfaces: list[Surface]) -> Matrix:
+        """Scores of several machines as one model; without a scorer, the accuracy."""
+        if self.folds is None:
+            return surfaces[0].scores
+        if self.scorer is not None:
+            return score_folds(self.scorer, self._values(surfaces), self.X, self.y, self.weight, self.stand_in)
+        if self.folds == "loo":
+            values = np.stack([surface.oof_matrix() for surface in surfaces], axis=-1)
+            return np.stack([self._right(v, np.arange(len(self.y))) for v in values.swapaxes(0, 1)], axis=1)
+        rows = []
+        for test, values in self._values(surfaces):
+            weight = np.ones(len(test)) if self.weight is None else self.weight[test]
+            right = [np.average(self._right(v, test), weights=weight) for v in values.swapaxes(0, 1)]
+            rows.append(right)
+        return np.array(rows)
+
+    def _right(self, values: Matrix, rows: Index) -> Matrix:
+        """1 where the stand-in is right, 0 where not; NaN where it was not run."""
+        right = (self.stand_in(values).predict(self.X[rows]) == self.y[rows]).astype(float)
+        right[np.isnan(values).any(axis=1)] = np.nan
+        return right
+
+    def _values(self, surfaces: list[Surface]) -> Iterable[tuple[Index, Matrix]]:
+        """(test rows, values of shape (n_test, n_gammas · n_Cs[, n_machines])) of each fold."""
+
+        def stacked(parts: list[Matrix]) -> Matrix:
+            return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+
         if self.folds == "loo":
             # A single row cannot be ranked: the scorer sees all rows at once.
-            held_out: Iterable[tuple[Index, Matrix]] = [(np.arange(len(self.y)), path.oof_matrix())]
+            yield np.arange(len(self.y)), stacked([surface.oof_matrix() for surface in surfaces])
         else:
-            held_out = ((test, path.oof(k)) for k, (_, test) in enumerate(self.folds))
-        return score_folds(self.scorer, held_out, self.X, self.y, self.stand_in)
+            for k, (_, test) in enumerate(self.folds or ()):
+                yield test, stacked([surface.oof(k) for surface in surfaces])
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The path of one loss, its scores, and the model of the chosen C."""
+    """The models of one machine over C and γ, their scores, and the chosen one."""
 
+    surface: Surface
     scores: Matrix
-    cv_results: dict[str, Any]
-    gaps: Matrix
-    status: npt.NDArray[np.str_]
-    n_iter: npt.NDArray[np.int64]
-    n_support: npt.NDArray[np.int64]
-    oof: Matrix
     best: int
-    best_score: float
-    coef: npt.NDArray[np.float64]
-    intercept: float
-    objective: float
-    dual_objective: float
 
-    @classmethod
-    def of(cls, path: _core.PathFit, Cs: Grid, held_out: HeldOut, settings: Settings) -> Tuned:
-        """Score the path and choose among the C's whose refit was run."""
-        scores = held_out.scores(path)
-        status = np.array(_core.STATUS_NAMES)[path.status]
-        best = _chosen(path, scores, status[-1] != NOT_RUN, Cs, held_out, settings)
-        results = cv_results(scores, path.gaps, status, Cs, held_out.folds != "loo")
-        return cls(
-            scores=scores,
-            cv_results=results,
-            gaps=path.gaps,
-            status=status,
-            n_iter=np.maximum(path.n_iter, status != NOT_RUN),  # a start that is optimal took one look
-            n_support=np.array([np.count_nonzero(path.coef(j)) for j in range(len(Cs))]),
-            oof=path.oof_matrix(),
-            best=best,
-            best_score=float(results["mean_test_score"][best]),
-            coef=path.coef(best),
-            intercept=float(path.intercepts[best]),
-            objective=float(path.primal[-1, best]),
-            dual_objective=float(path.dual[-1, best]),
-        )
+    @property
+    def coef(self) -> npt.NDArray[np.float64]:
+        """β of the chosen model."""
+        return self.surface.coef(self.best)
+
+
+def tuned_apart(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
+    """Each machine by its own scores, all at the γ of the best mean score."""
+    scores = [held_out.scores(surface) for surface in surfaces]
+    n_gammas = len(surfaces[0].paths)
+    if len(surfaces) > 1 and n_gammas > 1:
+        means = [mean_and_std(_of_whole_folds(s))[0].reshape(n_gammas, -1) for s in scores]
+        best_of_gamma = np.array([np.nanmax(np.where(np.isnan(m), -np.inf, m), axis=1) for m in means]).mean(axis=0)
+        outside = np.arange(n_gammas).repeat(len(Cs) // n_gammas) != np.argmax(best_of_gamma)
+    else:
+        outside = np.zeros(len(Cs), dtype=bool)
+    choices = [
+        _chosen([surface], np.where(outside, np.nan, s), Cs, held_out, settings)
+        for surface, s in zip(surfaces, scores, strict=True)
+    ]
+    return [Tuned(*of_machine) for of_machine in zip(surfaces, scores, choices, strict=True)]
+
+
+def tuned_jointly(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
+    """All machines at one C and γ, by the scores of the model they make together."""
+    scores = held_out.joint_scores(surfaces)
+    best = _chosen(surfaces, scores, Cs, held_out, settings)
+    return [Tuned(surface, scores, best) for surface in surfaces]
 
 
 def check_tunable(folds: Folds, n_Cs: int, n_rows: int, selection: str, scorer: Scorer | None) -> None:
@@ -95,18 +124,19 @@ def check_tunable(folds: Folds, n_Cs: int, n_rows: int, selection: str, scorer: 
         raise ValueError("selection='1se' needs the scores of at least 2 folds; use selection='best'")
 
 
-def _chosen(
-    path: _core.PathFit,
-    scores: Matrix,
-    refitted: npt.NDArray[np.bool_],
-    Cs: Grid,
-    held_out: HeldOut,
-    settings: Settings,
-) -> int:
-    candidates = np.where(refitted, scores, np.nan)
+def _chosen(surfaces: list[Surface], scores: Matrix, Cs: Grid, held_out: HeldOut, settings: Settings) -> int:
+    refitted = np.all([surface.status[-1] != NOT_RUN for surface in surfaces], axis=0)
+    candidates = np.where(refitted, _of_whole_folds(scores), np.nan)
     if not (refitted & np.isfinite(candidates).all(axis=0)).any():
-        raise _nothing_to_choose(path.timed_out, settings.time_budget, held_out.scorer)
+        timed_out = any(surface.timed_out for surface in surfaces)
+        raise _nothing_to_choose(timed_out, settings.time_budget, held_out.scorer)
     return 0 if held_out.folds is None else _core.select(candidates, Cs, settings.selection)
+
+
+def _of_whole_folds(scores: Matrix) -> Matrix:
+    """Without the folds that score no model: they hold no test row of the machine."""
+    scored = ~np.isnan(scores).all(axis=1)
+    return scores[scored] if scored.any() else scores
 
 
 def _nothing_to_choose(timed_out: bool, time_budget: float | None, scorer: Scorer | None) -> Exception:

@@ -1,37 +1,50 @@
-"""Classifiers of two classes: support vector machine, logistic regression, distance-weighted discrimination."""
+"""Classifiers: support vector machine, logistic regression, distance-weighted discrimination."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from kernelpath._base import _KernelPathBase
+from kernelpath._base import Task, _KernelPathBase, spread
+from kernelpath._multiclass import Machines
 from kernelpath._scoring import (
     OutOfFoldClassifier,
-    OutOfFoldLogistic,
+    OutOfFoldProbabilities,
     log_probabilities,
     predicted_labels,
     probabilities,
 )
-from kernelpath._settings import Loss, choice
-from kernelpath._shared import Parameters, estimator
-from kernelpath._tuning import Tuned
+from kernelpath._settings import Grid, Loss, Settings, choice
+from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
+from kernelpath._surface import Surface
+from kernelpath._tuning import HeldOut, Tuned, tuned_apart, tuned_jointly
+from kernelpath._weights import Weights, with_class_weights
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 
 class _KernelClassifier(ClassifierMixin, _KernelPathBase):
-    """Labels as −1 and +1, and back."""
+    """Labels to targets ±1 and back: one machine for two classes, several for more."""
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def __init__(
+        self,
+        *,
+        class_weight: Any = None,
+        multi_class: str = "ovo",
+        tune: str = "joint",
+        **shared: Unpack[Parameters],
+    ) -> None:
+        super().__init__(**shared)
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.tune = tune
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Decision values f(x) = Σᵢ βᵢ k(xᵢ, x) + b.
@@ -43,12 +56,15 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+            Then the largest is the prediction: with ``multi_class="ovr"`` the value of the class's machine; with
+            "ovo" the votes for the class, and a fraction below ⅓ from the machines' values that decides between equal
+            votes.
         """
-        return self._decision_values(X)[:, 0]
+        return self._combined(self._decision_values(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Labels: ``classes_[1]`` where the decision value is > 0.
+        """Labels: ``classes_[1]`` where the decision value is > 0; of more than two classes, that of the largest.
 
         Parameters
         ----------
@@ -61,28 +77,92 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         """
         return predicted_labels(self.decision_function(X), self.classes_)
 
-    def _encode(self, y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None) -> list[Task]:
         check_classification_targets(y)
-        name = type(self).__name__
-        classes, index = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"{name} separates 2 classes, but y has 1 class: {classes.tolist()}")
-        if len(classes) > 2:
+        loss = self._losses()
+        arrange = {"ovo": Machines.one_against_one, "ovr": Machines.one_against_rest}
+        multi_class = choice("multi_class", self.multi_class, tuple(arrange))
+        choice("tune", self.tune, ("joint", "each"))
+        self.classes_, index = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y has "
-                f"{len(classes)} classes, {_shown(classes)}. Wrap the estimator for now: "
-                f"sklearn.multiclass.OneVsRestClassifier({name}(...))"
+                f"{type(self).__name__} separates at least 2 classes, but y has 1 class: {self.classes_.tolist()}"
             )
-        self.classes_ = classes
-        return np.where(index == 1, 1.0, -1.0)
+        weight = with_class_weights(self.class_weight, self.classes_, index, weight)
+        self.machines_: list[tuple[Any, Any]] = []
+        self._machines = arrange[multi_class](len(self.classes_)) if len(self.classes_) > 2 else None
+        self._has_loss_axis = self._machines is not None
+        if self._machines is None:
+            return [(*loss, np.where(index == 1, 1.0, -1.0), weight, None)]
+        self.machines_ = self._machines.names(self.classes_)
+        tasks = []
+        for m in range(len(self.machines_)):
+            targets, rows = self._machines.targets(m, index)
+            own = weight if weight is None or rows is None else weight[rows]
+            tasks.append((*loss, targets, own, rows))
+        return tasks
+
+    def _combined(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Decision values from those of the machines, a column each."""
+        return values[:, 0] if self._machines is None else self._machines.decision(values)
 
     def _stand_in(self, values: npt.NDArray[np.float64]) -> OutOfFoldClassifier:
-        return OutOfFoldClassifier(values, self.classes_)
+        columns = values.reshape(len(values), -1)
+        if self._machines is not None and columns.shape[1] < len(self.machines_):
+            raise ValueError("tune='each' scores each machine by itself, which scoring cannot; use tune='joint'")
+        decision, proba = self._combined(columns), self._native_probabilities(columns)
+        if proba is None:
+            return OutOfFoldClassifier(decision, self.classes_)
+        return OutOfFoldProbabilities(decision, self.classes_, proba)
 
-    def _keep_model(self, tuned: list[Tuned], kernel: dict[str, Any], X: Any, targets: npt.NDArray[np.float64]) -> None:
-        super()._keep_model(tuned, kernel, X, targets)
-        labels = targets[self.support_]
-        self.n_support_ = np.array([np.sum(labels < 0.0), np.sum(labels > 0.0)], dtype=np.int32)
+    def _native_probabilities(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+        """Probabilities of the classes from the machines' values, if the loss gives them."""
+        return None
+
+    def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
+        jointly = self._machines is not None and self.tune == "joint"
+        return (tuned_jointly if jointly else tuned_apart)(surfaces, Cs, held_out, settings)
+
+    def _keep_choice(self, tuned: list[Tuned], Cs: Grid, gammas: Grid | None, split_columns: bool) -> None:
+        super()._keep_choice(tuned, Cs, gammas, split_columns)
+        if self._machines is not None and self.tune == "joint":
+            self.scores_ = self.scores_[0]
+            self.cv_results_: Any = self.cv_results_[0]
+            gaps, status = np.array([t.surface.gaps for t in tuned]), np.array([t.surface.status for t in tuned])
+            worst = {f"split{k}_gap": gaps[:, k].max(axis=0) for k in range(gaps.shape[1] - 1) if split_columns}
+            refit = np.array([_worst(of) for of in status[:, -1].T])
+            self.cv_results_ |= worst | {"worst_gap": gaps.max(axis=(0, 1)), "refit_gap": gaps[:, -1].max(axis=0)}
+            self.cv_results_["refit_status"] = refit
+            self.best_index_, self.best_score_ = int(self.best_index_[0]), float(self.best_score_[0])
+            self.C_ = float(self.C_[0])
+
+    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
+        super()._keep_model(tuned, X, y, rows, n_rows)
+        support = self.support_ if rows is None else np.searchsorted(rows, self.support_)
+        self.n_support_ = np.array([np.sum(y[support] == label) for label in self.classes_], dtype=np.int32)
+
+    def _keep_oof(self, tuned: list[Tuned], held_out: HeldOut, rows: Any, n_rows: int) -> None:
+        if self._machines is None:
+            super()._keep_oof(tuned, held_out, rows, n_rows)
+            return
+        values = np.column_stack([t.surface.oof_matrix()[:, t.best] for t in tuned])
+        self.oof_decision_ = spread(self._combined(values), rows, n_rows)
+
+    def _by_table(self) -> Iterable[tuple[Any, ...]]:
+        if self._machines is None or self.tune == "each":
+            return super()._by_table()
+        n_models = len(self.Cs_) * len(self.gammas_)
+        flat = [array.reshape(-1, n_models) for array in (self.gaps_, self.status_, self.n_support_path_)]
+        return [(self.scores_, flat[0], flat[1], flat[2].max(axis=0), self.best_index_)]
+
+    def _heading(self, k: int) -> str:
+        if self._machines is None or self.tune == "joint":
+            return ""
+        positive, negative = self.machines_[k]
+        return f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
+
+
+spell_out_signature(_KernelClassifier)
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
@@ -105,10 +185,6 @@ class KernelSVC(_KernelClassifier):
     Attributes
     ----------
     {attributes}
-    n_support_ : ndarray of shape (2,)
-        Support vectors of each class.
-    classes_ : ndarray of shape (2,)
-        Labels; a decision value > 0 means ``classes_[1]``.
 
     Examples
     --------
@@ -120,7 +196,7 @@ class KernelSVC(_KernelClassifier):
     True
     """
 
-    def __init__(self, *, loss: str = "hinge", **shared: Unpack[Parameters]) -> None:
+    def __init__(self, *, loss: str = "hinge", **shared: Unpack[ClassifierParameters]) -> None:
         super().__init__(**shared)
         self.loss = loss
 
@@ -147,10 +223,6 @@ class KernelLogistic(_KernelClassifier):
     Attributes
     ----------
     {attributes}
-    n_support_ : ndarray of shape (2,)
-        Support vectors of each class: with this loss, every row.
-    classes_ : ndarray of shape (2,)
-        Labels; a decision value > 0 means ``classes_[1]``.
 
     Examples
     --------
@@ -163,7 +235,10 @@ class KernelLogistic(_KernelClassifier):
     """
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Probability of each class, 1 / (1 + exp(∓f)).
+        """Probability of each class: 1 / (1 + exp(∓f)).
+
+        Those of more than two classes are the normalised ones of their machines ("ovr"), or fit those of all pairs
+        best ("ovo").
 
         Parameters
         ----------
@@ -172,10 +247,10 @@ class KernelLogistic(_KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return probabilities(self.decision_function(X))
+        return self._native_probabilities(self._decision_values(X))
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Logarithm of the probability of each class, finite also where the probability rounds to 0.
@@ -187,16 +262,22 @@ class KernelLogistic(_KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return log_probabilities(self.decision_function(X))
+        values = self._decision_values(X)
+        if self._machines is None:
+            return log_probabilities(values[:, 0])
+        with np.errstate(divide="ignore"):
+            return np.log(self._native_probabilities(values))
 
     def _losses(self) -> Loss:
         return "logistic", 0.0
 
-    def _stand_in(self, values: npt.NDArray[np.float64]) -> OutOfFoldLogistic:
-        return OutOfFoldLogistic(values, self.classes_)
+    def _native_probabilities(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        if self._machines is None:
+            return probabilities(values[:, 0])
+        return self._machines.probabilities(expit(values))
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
@@ -218,10 +299,6 @@ class KernelDWD(_KernelClassifier):
     Attributes
     ----------
     {attributes}
-    n_support_ : ndarray of shape (2,)
-        Support vectors of each class: with this loss, every row.
-    classes_ : ndarray of shape (2,)
-        Labels; a decision value > 0 means ``classes_[1]``.
 
     Examples
     --------
@@ -237,5 +314,7 @@ class KernelDWD(_KernelClassifier):
         return "dwd", 0.0
 
 
-def _shown(classes: npt.NDArray[Any], most: int = 10) -> str:
-    return repr(classes[:most].tolist())[:-1] + (", ...]" if len(classes) > most else "]")
+def _worst(statuses: npt.NDArray[np.str_]) -> str:
+    """The status that is not convergence, if there is one."""
+    others = statuses[statuses != "converged"]
+    return str(others[0]) if len(others) else "converged"

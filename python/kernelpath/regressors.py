@@ -166,11 +166,12 @@ class KernelQuantile(_KernelRegressor):
     def _heading(self, k: int) -> str:
         return f"tau={self.tau_[k]:g}" if self._has_loss_axis else ""
 
-    def _keep_model(self, tuned: list[Tuned], kernel: dict[str, Any], X: Any, targets: npt.NDArray[np.float64]) -> None:
-        super()._keep_model(tuned, kernel, X, targets)
+    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
+        super()._keep_model(tuned, X, y, rows, n_rows)
         self.n_crossings_ = 0
         if len(self.tau_) > 1:
-            ascending = self._expansion(X)[:, np.argsort(self.tau_)]
+            columns = self.support_ if rows is None else np.searchsorted(rows, self.support_)
+            ascending = self._expansion(X, columns)[:, np.argsort(self.tau_)]
             self.n_crossings_ = int(np.sum((np.diff(ascending, axis=1) < 0.0).any(axis=1)))
 
 

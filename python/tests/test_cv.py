@@ -75,8 +75,7 @@ def test_objective_of_every_fold_is_that_of_the_refit(small):
     K = naive.gram(X, X, "rbf", 0.4)
     (path,) = _core.fit_paths(
         X,
-        y.astype(float),
-        losses=[("hinge", 0.0)],
+        [("hinge", 0.0, y.astype(float), None, None)],
         solver="auto",
         kernel="rbf",
         gamma=0.4,

@@ -1,12 +1,14 @@
 """scikit-learn conventions: parameters, attributes, labels, layouts, pickling, and scikit-learn's own checks."""
 
 import pickle
+import warnings
 from inspect import signature
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -28,10 +30,12 @@ PARAMETERS = (
 KNOWN_GAPS: dict[str, str] = {}
 
 
+CLASSIFIER_PARAMETERS = "class_weight multi_class tune"
+
 OWN_PARAMETERS = {
-    KernelSVC: "loss",
-    KernelLogistic: "",
-    KernelDWD: "",
+    KernelSVC: f"loss {CLASSIFIER_PARAMETERS}",
+    KernelLogistic: CLASSIFIER_PARAMETERS,
+    KernelDWD: CLASSIFIER_PARAMETERS,
     KernelQuantile: "tau noncrossing",
     KernelSVR: "epsilon",
     KernelRegressor: "loss delta tau",
@@ -48,7 +52,11 @@ OWN_PARAMETERS = {
     expected_failed_checks=lambda estimator: KNOWN_GAPS,
 )
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+    with warnings.catch_warnings():
+        if check.func.__name__ == "check_class_weight_classifiers":
+            # Weights of 1e3 and 1e-4 and C up to 1e3: the largest C's stall at gaps above tol, and say so.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
 
 
 @pytest.mark.parametrize("kind", OWN_PARAMETERS)
@@ -279,13 +287,13 @@ def test_tags():
     assert not tags.input_tags.pairwise
     assert tags.input_tags.sparse
     assert not get_tags(KernelSVC(kernel="precomputed")).input_tags.sparse
-    assert not tags.classifier_tags.multi_class
+    assert tags.classifier_tags.multi_class
     assert all(is_classifier(kind()) != is_regressor(kind()) for kind in OWN_PARAMETERS)
     assert [kind for kind in OWN_PARAMETERS if is_regressor(kind())] == [KernelQuantile, KernelSVR, KernelRegressor]
 
 
-def test_random_state_seeds_folds_and_bandwidth(small):
-    X, y = small
+def test_random_state_seeds_folds_and_bandwidth():
+    X, y = make_mixture(600, 3, random_state=0)  # of up to 500 rows, all pairs make the bandwidth
 
     def drawn(random_state):
         clf = KernelSVC(Cs=[1.0, 10.0], cv=3, random_state=random_state).fit(X, y)

@@ -227,7 +227,7 @@ def test_kernel_matrix_is_the_formula(kernel, dtype, shift):
 
 
 def test_sigest_and_scale():
-    X = np.random.RandomState(0).standard_normal((400, 7))
+    X = np.random.RandomState(0).standard_normal((600, 7))
     assert _core.bandwidth(X, "rbf", "scale", 0) == pytest.approx(1 / (7 * X.var()))
     # Squared distances of standard normal pairs are 2·χ²₇.
     from scipy.stats import chi2

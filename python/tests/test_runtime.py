@@ -70,7 +70,7 @@ def progress(done, total, phase):
 progress(0, 0, "kernel")
 try:
     _core.fit_paths(
-        X, y, losses=[("hinge", 0.0)], solver="auto", kernel="laplacian", gamma=1.0 / {p}, degree=3, coef0=0.0,
+        X, [("hinge", 0.0, y, None, None)], solver="auto", kernel="laplacian", gamma=1.0 / {p}, degree=3, coef0=0.0,
         cs=np.logspace(-2, 6, 60), folds=folds,
         tol=1e-12, max_iter=10**9, dtype="float32", n_threads=2, time_budget=None, progress=progress,
     )

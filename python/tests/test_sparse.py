@@ -132,6 +132,38 @@ def test_other_types_of_numbers(rows, labels, dtype):
     assert of_sparse.support_vectors_.dtype == expected
 
 
+@pytest.mark.parametrize("rule", ["sigest", "scale"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("n", [60, 700])  # sigest looks at all pairs, or at random ones
+def test_bandwidth_of_weighted_rows(rule, kernel, n):
+    rng = np.random.RandomState(1)
+    X = np.round(rng.standard_normal((n, 8)) * (rng.rand(n, 8) < 0.3), 1)
+    weight = rng.randint(0, 4, n).astype(float)
+    of_sparse, of_dense = (_core.bandwidth(x, kernel, rule, 3, weight) for x in both(X))
+    assert of_sparse == pytest.approx(of_dense, rel=1e-12)
+
+
+def test_weights_classes_and_gammas(rows):
+    three = np.digitize(rows[:, 0], [-0.5, 0.5])
+    weight = 1.0 + np.arange(130) % 3
+    model = FAST | {"gamma": [0.05, 0.5], "dtype": "float64"}
+    of_sparse, of_dense = (KernelSVC(**model).fit(x, three, sample_weight=weight) for x in both(rows))
+    assert_same(of_sparse, of_dense, rows)
+    np.testing.assert_array_equal(of_sparse.predict(sparse.csc_array(rows)), of_dense.predict(rows))
+
+
+def test_a_callable_kernel_sees_sparse_rows(rows, labels):
+    def cubic(X, Z):
+        product = X @ Z.T
+        return (1.0 + (product.toarray() if sparse.issparse(product) else product)) ** 3
+
+    model = FAST | {"kernel": cubic, "dtype": "float64"}
+    of_sparse, of_dense = (KernelSVC(**model).fit(x, labels) for x in both(rows))
+    np.testing.assert_allclose(
+        of_sparse.decision_function(sparse.csr_matrix(rows)), of_dense.decision_function(rows), atol=1e-7
+    )
+
+
 def test_scorers_see_sparse_rows(rows, labels):
     seen = []
 

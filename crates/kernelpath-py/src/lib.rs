@@ -11,7 +11,7 @@ use boundary::{Matrix, run, unwrap};
 use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
 use kernelpath::{
     Bandwidth, Control, Fold, Folds, Kernel, KernelFn, Loss, PathFit as Fit, Precision, Request, Selection, Settings,
-    Shape, Solver, Status,
+    Shape, Solver, Status, Task,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -37,9 +37,16 @@ fn matrix(py: Python<'_>, values: Vec<f64>, columns: usize) -> PyResult<Bound<'_
 
 /// γ by a rule ("scale" or "sigest").
 #[pyfunction]
-#[pyo3(signature = (X, kernel, rule, seed))]
+#[pyo3(signature = (X, kernel, rule, seed, weight=None))]
 #[allow(non_snake_case)]
-fn bandwidth(py: Python<'_>, X: &Bound<'_, PyAny>, kernel: &str, rule: &str, seed: u64) -> PyResult<f64> {
+fn bandwidth(
+    py: Python<'_>,
+    X: &Bound<'_, PyAny>,
+    kernel: &str,
+    rule: &str,
+    seed: u64,
+    weight: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<f64> {
     let x = Matrix::borrow(X, "X")?;
     let rows = x.rows()?;
     let shape = unwrap(Shape::from_name(kernel, 3, 0.0))?;
@@ -48,10 +55,14 @@ fn bandwidth(py: Python<'_>, X: &Bound<'_, PyAny>, kernel: &str, rule: &str, see
         "sigest" => Bandwidth::Sigest,
         _ => return Err(PyValueError::new_err(format!("unknown gamma {rule:?}: a number, \"sigest\" or \"scale\""))),
     };
+    let weight = weight.map(|weight| weight.as_array().to_vec());
+    if weight.as_ref().is_some_and(|weight| weight.len() != rows.nrows()) {
+        return Err(PyValueError::new_err("weight must have one entry a row of X"));
+    }
     let control = Control::default();
     run(py, &control, None, || {
         rows.check("X")?;
-        Ok(Kernel { shape, bandwidth }.resolve(&rows, seed)?.gamma)
+        Ok(Kernel { shape, bandwidth }.resolve(&rows, weight.as_deref(), seed)?.gamma)
     })
 }
 
@@ -88,7 +99,7 @@ fn kernel_matrix<'py>(
     matrix(py, values, z.nrows())
 }
 
-/// Decision values of the rows of X.
+/// Decision values of the rows of X, a column a machine: `coef` has a row a machine and a column a support vector.
 #[pyfunction]
 #[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
@@ -96,30 +107,31 @@ fn decision<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     support_vectors: &Bound<'py, PyAny>,
-    coef: PyReadonlyArray1<'py, f64>,
-    intercept: f64,
+    coef: PyReadonlyArray2<'py, f64>,
+    intercept: PyReadonlyArray1<'py, f64>,
     kernel: &str,
     gamma: f64,
     degree: u32,
     coef0: f64,
     n_threads: usize,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
-    let (x, vectors, coef) = (x.rows()?, vectors.rows()?, coef.as_array().to_vec());
+    let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.as_array().to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    if kernel.shape != Shape::Precomputed && vectors.nrows() != coef.len() {
-        return Err(PyValueError::new_err(format!(
-            "{} coefficients for {} support vectors",
-            coef.len(),
-            vectors.nrows()
-        )));
+    let (machines, support) = (coef.as_array().nrows(), coef.as_array().ncols());
+    if machines != intercepts.len() {
+        return Err(PyValueError::new_err(format!("{} intercepts for {machines} machines", intercepts.len())));
     }
+    if kernel.shape != Shape::Precomputed && vectors.nrows() != support {
+        return Err(PyValueError::new_err(format!("{support} coefficients for {} support vectors", vectors.nrows())));
+    }
+    let coef: Vec<f64> = coef.as_array().t().iter().copied().collect();
     let pool = pool(n_threads)?;
     let control = Control::default();
     let f = run(py, &control, None, || {
-        pool.install(|| kernelpath::model::decision(&x, &vectors, &coef, intercept, &kernel, &control))
+        pool.install(|| kernelpath::model::decision(&x, &vectors, &coef, &intercepts, &kernel, &control))
     })?;
-    Ok(f.into_pyarray(py))
+    matrix(py, f, machines)
 }
 
 /// The library's defaults, for the test that compares them with the estimators'.
@@ -186,16 +198,31 @@ fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
     Ok(Folds::Splits(splits))
 }
 
-/// Fits every fold and the whole data at every C, each model with its certificate; one fit a loss, given as a name and
-/// its constant (0 if it has none), all on one kernel matrix.
+/// A task as Python gives it: the name and the constant (0 if it has none) of its loss, targets, weights (None: all 1),
+/// and the rows these are of (None: all).
+type PyTask<'py> =
+    (String, f64, PyReadonlyArray1<'py, f64>, Option<PyReadonlyArray1<'py, f64>>, Option<PyReadonlyArray1<'py, i64>>);
+
+fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
+    let (name, constant, y, weight, rows) = task;
+    let row = |i: &i64| usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("negative row index {i}")));
+    Ok(Task {
+        loss: unwrap(Loss::from_name(name, *constant))?,
+        y: y.as_array().to_vec(),
+        weight: weight.as_ref().map(|weight| weight.as_array().to_vec()),
+        rows: rows.as_ref().map(|rows| rows.as_array().iter().map(row).collect()).transpose()?,
+    })
+}
+
+/// Fits every fold and the whole data at every C, each model with its certificate; one fit a task, all on one kernel
+/// matrix.
 #[pyfunction]
-#[pyo3(signature = (X, y, *, losses, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn fit_paths<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
-    y: PyReadonlyArray1<'py, f64>,
-    losses: Vec<(String, f64)>,
+    tasks: Vec<PyTask<'py>>,
     solver: &str,
     kernel: &str,
     gamma: f64,
@@ -211,7 +238,7 @@ fn fit_paths<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
-    let (y, cs) = (y.as_array().to_vec(), cs.as_array().to_vec());
+    let cs = cs.as_array().to_vec();
     let budget = match time_budget {
         None => None,
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
@@ -221,8 +248,7 @@ fn fit_paths<'py>(
     let control = Control::new(budget);
     let request = Request {
         x: x.rows()?,
-        y: &y,
-        losses: unwrap(losses.iter().map(|(name, constant)| Loss::from_name(name, *constant)).collect())?,
+        tasks: tasks.iter().map(read_task).collect::<PyResult<_>>()?,
         solver: unwrap(Solver::from_name(solver))?,
         kernel: kernel_fn(kernel, gamma, degree, coef0)?,
         cs: &cs,
@@ -232,15 +258,13 @@ fn fit_paths<'py>(
         threads: n_threads,
     };
     let fits = run(py, &control, progress, || kernelpath::fit_paths(&request, &control))?;
-    let with_scores = |fit: Fit| PathFit { scores: fit.scores(&y), fit };
-    Ok(fits.into_iter().map(with_scores).collect())
+    Ok(fits.into_iter().map(|fit| PathFit { fit }).collect())
 }
 
 /// Every model of a fit.
 #[pyclass(frozen, module = "kernelpath._core")]
 struct PathFit {
     fit: Fit,
-    scores: Vec<Vec<f64>>,
 }
 
 impl PathFit {
@@ -256,11 +280,11 @@ impl PathFit {
 
 #[pymethods]
 impl PathFit {
-    /// Mean score of each fold's test rows (accuracy, or for regression the negative loss), shape (n_folds, n_C);
+    /// Weighted mean score of each fold's test rows (accuracy, or for regression the negative loss), shape (n_folds, n_C);
     /// NaN where not run.
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        matrix(py, self.scores.concat(), self.fit.cs.len())
+        matrix(py, self.fit.scores.concat(), self.fit.cs.len())
     }
 
     /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
@@ -330,10 +354,15 @@ impl PathFit {
         self.fit.timed_out
     }
 
-    /// β of the refit at the k-th C.
+    /// β of the refit at the k-th C, 0 for rows it did not learn from.
     fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
-        Ok(PyArray1::from_slice(py, beta))
+        let Some(rows) = &self.fit.rows else { return Ok(PyArray1::from_slice(py, beta)) };
+        let mut all = vec![0.0; self.fit.n];
+        for (&i, beta) in rows.iter().zip(beta) {
+            all[i] = *beta;
+        }
+        Ok(all.into_pyarray(py))
     }
 
     /// Decision values of a fold's test rows, shape (n_test, n_C); NaN where not run.

@@ -6,13 +6,15 @@
 use std::cell::OnceCell;
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use crate::certificate::Certificate;
 use crate::data::{Rows, Units};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Gram, check_plan, single_is_enough};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::{Ledger, Plan};
+use crate::ledger::{Kept, Ledger, Plan};
 use crate::loo;
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
@@ -106,15 +108,43 @@ impl Precision {
     }
 }
 
+/// One machine: a loss and the targets and weights of its rows.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The loss.
+    pub loss: Loss,
+    /// The rows of X it learns from, in rising order; `None`: all.
+    pub rows: Option<Vec<usize>>,
+    /// A target for each of these rows.
+    pub y: Vec<f64>,
+    /// A weight for each of these rows, > 0 or 0; `None`: all 1.
+    pub weight: Option<Vec<f64>>,
+}
+
+impl Task {
+    /// All rows, of weight 1.
+    pub fn new(loss: Loss, y: &[f64]) -> Self {
+        Self { loss, rows: None, y: y.to_vec(), weight: None }
+    }
+
+    /// The place of row `i` of X among its rows.
+    fn position(&self, i: usize) -> Option<usize> {
+        self.rows.as_ref().map_or(Some(i), |rows| rows.binary_search(&i).ok())
+    }
+
+    /// Weight of its `k`-th row.
+    fn weight(&self, k: usize) -> f64 {
+        self.weight.as_ref().map_or(1.0, |weight| weight[k])
+    }
+}
+
 /// What to fit.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// The rows, or the kernel matrix for [`Shape::Precomputed`].
     pub x: Rows<'a>,
-    /// A target a row.
-    pub y: &'a [f64],
-    /// The losses; each gives a fit of its own, on the same kernel matrix.
-    pub losses: Vec<Loss>,
+    /// The machines; each gives a fit of its own, on the same kernel matrix.
+    pub tasks: Vec<Task>,
     /// How the problems are solved.
     pub solver: Solver,
     /// The kernel.
@@ -160,13 +190,18 @@ pub struct PathFit {
     pub cs: Vec<f64>,
     /// Rows of the data.
     pub n: usize,
+    /// The rows it learned from; `None`: all.
+    pub rows: Option<Vec<usize>>,
+    /// Weighted mean over the fold's test rows among them of the [score](Loss::score) of the loss, for every fold
+    /// and C; NaN where not run or without such rows.
+    pub scores: Vec<Vec<f64>>,
     /// `records[fold][c]`; the last "fold" is the refit on all rows.
     pub records: Vec<Vec<Record>>,
     /// `oof[fold][c]`: decision values of the fold's test rows, in their order; NaN where not run.
     pub oof: Vec<Vec<Vec<f64>>>,
     /// Test rows of each fold.
     pub test: Vec<Vec<usize>>,
-    /// `coef[c]`: β of the refit.
+    /// `coef[c]`: β of the refit, one for each row it learned from.
     pub coef: Vec<Vec<f64>>,
     /// Bytes of the kernel matrix.
     pub gram_bytes: u64,
@@ -182,15 +217,6 @@ impl PathFit {
     /// Number of folds, the refit not counted.
     pub fn n_folds(&self) -> usize {
         self.test.len()
-    }
-
-    /// Mean over the test rows of the [score](Loss::score) of the loss, for every fold and C; NaN where not run.
-    pub fn scores(&self, y: &[f64]) -> Vec<Vec<f64>> {
-        let mean = |test: &[usize], f: &[f64]| {
-            test.iter().zip(f).map(|(&i, &f)| if f.is_nan() { f } else { self.loss.score(y[i], f) }).sum::<f64>()
-                / test.len() as f64
-        };
-        self.oof.iter().zip(&self.test).map(|(oof, test)| oof.iter().map(|f| mean(test, f)).collect()).collect()
     }
 
     /// Largest gap of all models.
@@ -229,7 +255,7 @@ pub fn select(scores: &[Vec<f64>], cs: &[f64], rule: Selection) -> Option<usize>
     }
 }
 
-/// Fits every fold and the whole data at every C, each model with its certificate; one fit a loss.
+/// Fits every fold and the whole data at every C, each model with its certificate; one fit a task.
 pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     check(request)?;
     let pool = rayon::ThreadPoolBuilder::new()
@@ -237,9 +263,19 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
         .build()
         .map_err(|e| Error::Threads { threads: request.threads, reason: e.to_string() })?;
     pool.install(|| {
-        let precomputed = request.kernel.shape == Shape::Precomputed;
         let n = request.x.nrows();
-        let units = if precomputed { Units::separate(n) } else { Units::merge(&request.x, request.y) };
+        let units = if request.kernel.shape == Shape::Precomputed {
+            Units::separate(n)
+        } else {
+            // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
+            let alone = request.folds == Folds::LeaveOneOut;
+            let key = |i: usize, (t, task): (usize, &Task)| {
+                let k = task.position(i)?;
+                Some([t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }])
+            };
+            let keys = |i: usize| request.tasks.iter().enumerate().filter_map(move |task| key(i, task)).flatten();
+            Units::merge(&request.x, keys)
+        };
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, &units, control)
         } else {
@@ -252,193 +288,389 @@ fn check(request: &Request) -> Result<()> {
     let n = request.x.nrows();
     request.x.check("X")?;
     check_cs(request.cs)?;
-    if request.losses.is_empty() {
-        return Err(Error::NoLoss);
-    }
-    for loss in &request.losses {
-        loss.check()?;
-        request.solver.engine(*loss, n)?;
-    }
-    let classifies = request.losses.iter().any(|loss| loss.is_classification());
-    if request.y.len() != n {
-        return Err(Error::Length { what: "y", got: request.y.len(), expected: n, why: "one target a row of X" });
-    }
-    if let Some(row) = request.y.iter().position(|y| !y.is_finite()) {
-        return Err(Error::NotFinite { what: "y", value: request.y[row], row, column: 0 });
-    }
     if !(request.settings.tol > 0.0 && request.settings.tol < 1.0) {
         return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: request.settings.tol });
     }
     if request.settings.max_iter == 0 {
         return Err(Error::Parameter { name: "max_iter", expected: ">= 1", value: 0.0 });
     }
-    if classifies {
-        if let Some(row) = request.y.iter().position(|y| y.abs() != 1.0) {
-            return Err(Error::Label { value: request.y[row], row });
-        }
-        check_classes(request.y, 0..n, None)?;
-    }
-    match &request.folds {
-        Folds::None => {}
-        Folds::LeaveOneOut => {
-            if classifies {
-                for class in [-1.0, 1.0] {
-                    let mut of_class = request.y.iter().enumerate().filter(|(_, y)| **y == class);
-                    if let (Some((row, _)), None) = (of_class.next(), of_class.next()) {
-                        return Err(Error::OneClass { fold: Some(row), rows: n - 1 });
-                    }
-                }
+    if let Folds::Splits(folds) = &request.folds {
+        for (k, fold) in folds.iter().enumerate() {
+            let problem = |problem: String| Err(Error::Fold { fold: k, problem });
+            if fold.train.is_empty() || fold.test.is_empty() {
+                return problem(format!(
+                    "{} training and {} test rows; both must be there",
+                    fold.train.len(),
+                    fold.test.len()
+                ));
             }
-        }
-        Folds::Splits(folds) => {
-            for (k, fold) in folds.iter().enumerate() {
-                let problem = |problem: String| Err(Error::Fold { fold: k, problem });
-                if fold.train.is_empty() || fold.test.is_empty() {
-                    return problem(format!(
-                        "{} training and {} test rows; both must be there",
-                        fold.train.len(),
-                        fold.test.len()
-                    ));
-                }
-                if let Some(i) = fold.train.iter().chain(&fold.test).find(|i| **i >= n) {
-                    return problem(format!("row {i} is out of range for {n} rows"));
-                }
-                if classifies {
-                    check_classes(request.y, fold.train.iter().copied(), Some(k))?;
-                }
+            if let Some(i) = fold.train.iter().chain(&fold.test).find(|i| **i >= n) {
+                return problem(format!("row {i} is out of range for {n} rows"));
             }
         }
     }
-    Ok(())
+    if request.tasks.is_empty() {
+        return Err(Error::NoLoss);
+    }
+    request.tasks.iter().try_for_each(|task| check_task(task, request))
 }
 
-fn check_classes(y: &[f64], rows: impl Iterator<Item = usize> + Clone, fold: Option<usize>) -> Result<()> {
-    let first = rows.clone().next().map(|i| y[i]);
-    if rows.clone().all(|i| Some(y[i]) == first) {
-        return Err(Error::OneClass { fold, rows: rows.count() });
+fn check_task(task: &Task, request: &Request) -> Result<()> {
+    let n = request.x.nrows();
+    task.loss.check()?;
+    let rows = task.rows.as_ref().map_or(n, Vec::len);
+    request.solver.engine(task.loss, rows)?;
+    if let Some(rows) = &task.rows {
+        if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(Error::Rows { row: rows[at + 1], problem: "does not come after the one before it" });
+        }
+        if let Some(&row) = rows.iter().find(|row| **row >= n) {
+            return Err(Error::Rows { row, problem: "is out of range" });
+        }
     }
-    Ok(())
+    if task.y.len() != rows {
+        return Err(Error::Length { what: "y", got: task.y.len(), expected: rows, why: "one target a row of X" });
+    }
+    let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
+    if let Some(k) = task.y.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NotFinite { what: "y", value: task.y[k], row: row_of(k), column: 0 });
+    }
+    if let Some(weight) = &task.weight {
+        if weight.len() != rows {
+            let why = "one weight a row of X";
+            return Err(Error::Length { what: "the weights", got: weight.len(), expected: rows, why });
+        }
+        if let Some(k) = weight.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+            return Err(Error::Weight { value: weight[k], row: row_of(k) });
+        }
+    }
+    if !task.loss.is_classification() {
+        return if (0..rows).any(|k| task.weight(k) > 0.0) { Ok(()) } else { Err(Error::NoWeight) };
+    }
+    if let Some(k) = task.y.iter().position(|y| y.abs() != 1.0) {
+        return Err(Error::Label { value: task.y[k], row: row_of(k) });
+    }
+    let both = |count: &dyn Fn(usize) -> f64, fold: Option<usize>| {
+        let learned = || (0..rows).filter(|&k| task.weight(k) * count(k) > 0.0);
+        match learned().next() {
+            None => Err(Error::NoWeight),
+            Some(first) if learned().all(|k| task.y[k] == task.y[first]) => {
+                Err(Error::OneClass { fold, rows: learned().count() })
+            }
+            Some(_) => Ok(()),
+        }
+    };
+    both(&|_| 1.0, None)?;
+    match &request.folds {
+        Folds::None => Ok(()),
+        Folds::LeaveOneOut => {
+            for class in [-1.0, 1.0] {
+                let mut of_class = (0..rows).filter(|&k| task.y[k] == class && task.weight(k) > 0.0);
+                if let (Some(k), None) = (of_class.next(), of_class.next()) {
+                    return Err(Error::OneClass { fold: Some(row_of(k)), rows: rows - 1 });
+                }
+            }
+            Ok(())
+        }
+        Folds::Splits(folds) => {
+            for (f, fold) in folds.iter().enumerate() {
+                let count = counts(n, &fold.train);
+                both(&|k| count[row_of(k)], Some(f))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// How often each of `n` rows is named.
+fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
+    let mut counts = vec![0.0; n];
+    for &i in rows {
+        counts[i] += 1.0;
+    }
+    counts
 }
 
 fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let mut extra = 0;
-    for &loss in &request.losses {
-        extra = extra.max(request.solver.engine(loss, units.len())?.extra_bytes(units.len(), size_of::<T>()));
+    for task in &request.tasks {
+        let rows = task.rows.as_ref().map_or(units.len(), Vec::len);
+        extra = extra.max(request.solver.engine(task.loss, rows)?.extra_bytes(rows, size_of::<T>()));
     }
     check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
 
-    let n = request.x.nrows();
-    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    // The refit first: it is the longest.
-    let mut plans = vec![Plan { weight: weights(units, 0..n), scored: None }];
-    plans.extend(splits.iter().map(|fold| Plan {
-        weight: weights(units, fold.train.iter().copied()),
-        scored: Some(fold.test.iter().map(|&i| units.of_row[i]).collect()),
-    }));
-    let models = request.losses.len() * request.cs.len() * (1 + request.folds.len(n));
+    let models = request.tasks.len() * request.cs.len() * (1 + request.folds.len(request.x.nrows()));
     control.begin(Phase::Path, models);
-    let y: Vec<f64> = units.representative.iter().map(|&i| request.y[i]).collect();
     let decomposition = OnceCell::new();
-    let fit_loss = |&loss: &Loss| {
-        let shared = Shared::new(&gram, loss, y.clone(), request.settings);
-        let mut fit = fit_plans(request, &shared, units, &plans, &decomposition, control)?;
-        fit.kernel_seconds = kernel_seconds;
-        Ok(fit)
-    };
-    request.losses.iter().map(fit_loss).collect()
+    // Tasks on all rows one after the other, each on all threads; the small ones side by side.
+    let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(request.tasks.len());
+    for (k, task) in request.tasks.iter().enumerate().filter(|(_, task)| task.rows.is_none()) {
+        fits.push((k, fit_whole(request, task, &gram, units, &decomposition, control)?));
+    }
+    let small: Vec<(usize, PathFit)> = (request.tasks.par_iter().enumerate())
+        .filter_map(|(k, task)| task.rows.as_ref().map(|rows| (k, task, rows)))
+        .map(|(k, task, rows)| Ok((k, fit_some(request, task, rows, &gram, units, control)?)))
+        .collect::<Result<_>>()?;
+    fits.extend(small);
+    fits.sort_by_key(|(k, _)| *k);
+    let timed = |(_, fit): (usize, PathFit)| PathFit { kernel_seconds, ..fit };
+    Ok(fits.into_iter().map(timed).collect())
 }
 
-/// All plans of one loss, and leave-one-out.
-fn fit_plans<T: Working>(
+/// A task on all rows.
+fn fit_whole<T: Working>(
     request: &Request,
-    shared: &Shared<T>,
+    task: &Task,
+    gram: &Gram<T>,
     units: &Units,
-    plans: &[Plan],
-    decomposition: &OnceCell<Decomposition<faer::Mat<f64>>>,
+    decomposition: &Decomposed,
     control: &Control,
 ) -> Result<PathFit> {
     let started = Instant::now();
     let n = request.x.nrows();
-    let mut engine = request.solver.engine(shared.loss, shared.gram.n())?;
-    // The closed form knows rows that are there or not.
-    let counted = plans.iter().flat_map(|plan| &plan.weight).any(|w| *w != 0.0 && *w != 1.0);
-    if engine == Engine::ClosedForm && counted {
-        engine = Engine::Newton;
-    }
-    let decomposed = || match decomposition.get() {
-        Some(made) => Ok(made),
-        None => Decomposition::new(&Cpu, shared.gram, control).map(|made| decomposition.get_or_init(|| made)),
-    };
-    let ledger = Ledger::new(shared, plans, request.cs, control);
-    match engine {
-        Engine::ActiveSet => walk(shared, &ledger, control)?,
-        Engine::Newton => Newton::new(shared, control)?.sweep(&ledger)?,
-        Engine::Spectral => Spectral::new(shared, &Cpu, decomposed()?, control).sweep(&ledger)?,
-        Engine::ClosedForm => ClosedForm::new(&shared.y, decomposed()?, control).sweep(&ledger)?,
-    }
-    let mut kept = ledger.close();
+    let y: Vec<f64> = units.representative.iter().map(|&i| task.y[i]).collect();
+    let shared = Shared::new(gram, task.loss, y, request.settings);
+    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
+    // The refit first: it is the longest.
+    let mut plans = vec![Plan { weight: weights(units, task, 0..n), scored: None }];
+    plans.extend(splits.iter().map(|fold| Plan {
+        weight: weights(units, task, fold.train.iter().copied()),
+        scored: Some(fold.test.iter().map(|&i| units.of_row[i]).collect()),
+    }));
+    let (engine, mut kept) = solve(request, &shared, &plans, decomposition, true, control)?;
     let refit = kept.remove(0);
 
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
     let mut oof = Vec::with_capacity(request.folds.len(n));
-    let mut test: Vec<Vec<usize>> = Vec::new();
-    match &request.folds {
-        Folds::None => {}
-        Folds::LeaveOneOut => {
-            let all = &plans[0].weight;
-            let by_c = match engine {
-                Engine::ClosedForm => {
-                    let closed_form = ClosedForm::new(&shared.y, decomposed()?, control);
-                    loo::by_closed_form(shared, &closed_form, request.cs, control)?
-                }
-                _ if shared.kinks.is_empty() => loo::by_newton(shared, all, request.cs, &refit, control)?,
-                _ => loo::by_active_set(shared, all, request.cs, &refit, control)?,
-            };
-            (records, oof) = loo::by_row(units, &by_c);
-            test = (0..n).map(|i| vec![i]).collect();
+    if request.folds == Folds::LeaveOneOut {
+        let of_row: Vec<f64> = units.representative.iter().map(|&i| task.weight(i)).collect();
+        let by_c = leave_one_out(request, &shared, engine, &plans[0].weight, &of_row, &refit, decomposition, control)?;
+        (records, oof) = loo::by_row(units, &by_c);
+    }
+    for (kept, fold) in kept.into_iter().zip(splits) {
+        let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
+            0 => vec![f64::NAN; fold.test.len()],
+            _ => f.iter().map(|f| f + record.b).collect(),
+        };
+        oof.push(kept.records.iter().zip(&kept.f).map(decision).collect());
+        records.push(kept.records);
+    }
+    records.push(refit.records);
+    // A unit's β goes to its rows by their weights.
+    let all = &plans[0].weight;
+    let share =
+        |beta: &[f64], (i, &u): (usize, &usize)| if all[u] > 0.0 { beta[u] * task.weight(i) / all[u] } else { 0.0 };
+    let per_row = |beta: &Vec<f64>| match beta.len() {
+        0 => vec![0.0; n],
+        _ => units.of_row.iter().enumerate().map(|row| share(beta, row)).collect(),
+    };
+    let coef = refit.beta.iter().map(per_row).collect();
+    Ok(path_fit(request, task, engine, records, oof, coef, Gram::<T>::bytes(units.len()), started))
+}
+
+/// A task on some rows: solved on their part of the matrix, and scored on all rows of the folds.
+fn fit_some<T: Working>(
+    request: &Request,
+    task: &Task,
+    rows: &[usize],
+    gram: &Gram<T>,
+    units: &Units,
+    control: &Control,
+) -> Result<PathFit> {
+    let started = Instant::now();
+    let n = request.x.nrows();
+    // Its units, and the place of each of its rows among them.
+    let mut own: Vec<usize> = rows.iter().map(|&i| units.of_row[i]).collect();
+    own.sort_unstable();
+    own.dedup();
+    let place: Vec<usize> = rows.iter().map(|&i| own.partition_point(|&u| u < units.of_row[i])).collect();
+    let (mut y, mut of_row) = (vec![0.0; own.len()], vec![0.0; own.len()]);
+    for (k, &u) in place.iter().enumerate() {
+        (y[u], of_row[u]) = (task.y[k], task.weight(k));
+    }
+    let part = gram.part(&own)?;
+    let shared = Shared::new(&part, task.loss, y, request.settings);
+    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
+    let plan = |count: &dyn Fn(usize) -> f64| {
+        let mut weight = vec![0.0; own.len()];
+        for (k, &u) in place.iter().enumerate() {
+            weight[u] += task.weight(k) * count(rows[k]);
         }
-        Folds::Splits(splits) => {
-            for (kept, fold) in kept.into_iter().zip(splits) {
-                let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
-                    0 => vec![f64::NAN; fold.test.len()],
-                    _ => f.iter().map(|f| f + record.b).collect(),
-                };
-                oof.push(kept.records.iter().zip(&kept.f).map(decision).collect());
-                records.push(kept.records);
-                test.push(fold.test.clone());
+        Plan { weight, scored: None }
+    };
+    let mut plans = vec![plan(&|_| 1.0)];
+    plans.extend(splits.iter().map(|fold| {
+        let count = counts(n, &fold.train);
+        plan(&|i| count[i])
+    }));
+    let decomposition = OnceCell::new();
+    let (engine, mut kept) = solve(request, &shared, &plans, &decomposition, false, control)?;
+    let refit = kept.remove(0);
+
+    let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
+    let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(request.folds.len(n));
+    let all = &plans[0].weight;
+    if request.folds == Folds::LeaveOneOut {
+        let by_c = leave_one_out(request, &shared, engine, all, &of_row, &refit, &decomposition, control)?;
+        let whole = decisions(gram, &own, &refit, &units.of_row);
+        for i in 0..n {
+            if let Some(k) = task.position(i) {
+                records.push(by_c.iter().map(|left_out| left_out[place[k]].0.clone()).collect());
+                oof.push(by_c.iter().map(|left_out| vec![left_out[place[k]].1]).collect());
+            } else {
+                // It was not learned from in the first place.
+                records.push(refit.records.clone());
+                oof.push(whole.iter().map(|f| vec![f[i]]).collect());
             }
         }
     }
+    for (kept, fold) in kept.into_iter().zip(splits) {
+        let wanted: Vec<usize> = fold.test.iter().map(|&i| units.of_row[i]).collect();
+        oof.push(decisions(gram, &own, &kept, &wanted));
+        records.push(kept.records);
+    }
     records.push(refit.records);
-    // A unit's β goes to its rows in equal parts.
-    let all = &plans[0].weight;
-    let per_row =
-        |beta: &Vec<f64>| units.of_row.iter().map(|&u| if beta.is_empty() { 0.0 } else { beta[u] / all[u] }).collect();
+    let share =
+        |beta: &[f64], (k, &u): (usize, &usize)| if all[u] > 0.0 { beta[u] * task.weight(k) / all[u] } else { 0.0 };
+    let per_row = |beta: &Vec<f64>| match beta.len() {
+        0 => vec![0.0; rows.len()],
+        _ => place.iter().enumerate().map(|row| share(beta, row)).collect(),
+    };
+    let coef = refit.beta.iter().map(per_row).collect();
+    Ok(path_fit(request, task, engine, records, oof, coef, Gram::<T>::bytes(units.len()), started))
+}
+
+/// f at the units `wanted`, for each C of a machine on the units `own`; NaN where not run.
+fn decisions<T: Working>(gram: &Gram<T>, own: &[usize], kept: &Kept, wanted: &[usize]) -> Vec<Vec<f64>> {
+    let run: Vec<usize> = (0..kept.beta.len()).filter(|&c| !kept.beta[c].is_empty()).collect();
+    let betas: Vec<&[f64]> = run.iter().map(|&c| &kept.beta[c][..]).collect();
+    let mut f = vec![vec![f64::NAN; wanted.len()]; kept.beta.len()];
+    for (&c, product) in run.iter().zip(gram.cross_times(wanted, own, &betas)) {
+        f[c] = product.into_iter().map(|f| f + kept.records[c].b).collect();
+    }
+    f
+}
+
+#[allow(clippy::too_many_arguments)]
+fn path_fit(
+    request: &Request,
+    task: &Task,
+    engine: Engine,
+    records: Vec<Vec<Record>>,
+    oof: Vec<Vec<Vec<f64>>>,
+    coef: Vec<Vec<f64>>,
+    gram_bytes: u64,
+    started: Instant,
+) -> PathFit {
+    let n = request.x.nrows();
+    let test: Vec<Vec<usize>> = match &request.folds {
+        Folds::None => Vec::new(),
+        Folds::LeaveOneOut => (0..n).map(|i| vec![i]).collect(),
+        Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
+    };
+    let mean = |test: &[usize], f: &[f64]| {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for (k, f) in test.iter().zip(f).filter_map(|(&i, f)| task.position(i).map(|k| (k, *f))) {
+            let weight = task.weight(k);
+            if weight > 0.0 {
+                sum += weight * if f.is_nan() { f } else { task.loss.score(task.y[k], f) };
+                total += weight;
+            }
+        }
+        sum / total
+    };
+    let scores = oof.iter().zip(&test).map(|(oof, test)| oof.iter().map(|f| mean(test, f)).collect()).collect();
     let timed_out = records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit));
-    Ok(PathFit {
-        loss: shared.loss,
+    PathFit {
+        loss: task.loss,
         solver: engine.name(),
         cs: request.cs.to_vec(),
         n,
+        rows: task.rows.clone(),
+        scores,
         records,
         oof,
         test,
-        coef: refit.beta.iter().map(per_row).collect(),
-        gram_bytes: Gram::<T>::bytes(units.len()),
+        coef,
+        gram_bytes,
         kernel_seconds: 0.0,
         path_seconds: started.elapsed().as_secs_f64(),
         timed_out,
-    })
+    }
 }
 
-/// Weight of each unit: how many of the given rows it holds.
-fn weights(units: &Units, rows: impl Iterator<Item = usize>) -> Vec<f64> {
+type Decomposed = OnceCell<Decomposition<faer::Mat<f64>>>;
+
+fn decomposed<'a, T: Working>(
+    cell: &'a Decomposed,
+    gram: &Gram<T>,
+    control: &Control,
+) -> Result<&'a Decomposition<faer::Mat<f64>>> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => Decomposition::new(&Cpu, gram, control).map(|made| cell.get_or_init(|| made)),
+    }
+}
+
+/// All plans of one task at every C; on all threads, or on this one.
+fn solve<T: Working>(
+    request: &Request,
+    shared: &Shared<T>,
+    plans: &[Plan],
+    decomposition: &Decomposed,
+    all_threads: bool,
+    control: &Control,
+) -> Result<(Engine, Vec<Kept>)> {
+    let mut engine = request.solver.engine(shared.loss, shared.gram.n())?;
+    // The closed form knows rows that are there or not, and all are there in the refit.
+    let counted = plans.iter().flat_map(|plan| &plan.weight).any(|w| *w != 0.0 && *w != 1.0);
+    if engine == Engine::ClosedForm && (counted || plans[0].weight.contains(&0.0)) {
+        engine = Engine::Newton;
+    }
+    let ledger = Ledger::new(shared, plans, request.cs, control);
+    match engine {
+        Engine::ActiveSet => walk(shared, &ledger, all_threads, control)?,
+        Engine::Newton => Newton::new(shared, control)?.sweep(&ledger)?,
+        Engine::Spectral => {
+            Spectral::new(shared, &Cpu, decomposed(decomposition, shared.gram, control)?, control).sweep(&ledger)?;
+        }
+        Engine::ClosedForm => {
+            ClosedForm::new(&shared.y, decomposed(decomposition, shared.gram, control)?, control).sweep(&ledger)?;
+        }
+    }
+    Ok((engine, ledger.close()))
+}
+
+/// `[c][unit]`: a row of weight `of_row` left out of each unit.
+#[allow(clippy::too_many_arguments)]
+fn leave_one_out<T: Working>(
+    request: &Request,
+    shared: &Shared<T>,
+    engine: Engine,
+    all: &[f64],
+    of_row: &[f64],
+    refit: &Kept,
+    decomposition: &Decomposed,
+    control: &Control,
+) -> Result<Vec<Vec<loo::LeftOut>>> {
+    if engine == Engine::ClosedForm {
+        let closed_form = ClosedForm::new(&shared.y, decomposed(decomposition, shared.gram, control)?, control);
+        loo::by_closed_form(shared, &closed_form, request.cs, control)
+    } else if shared.kinks.is_empty() {
+        loo::by_newton(shared, all, of_row, request.cs, refit, control)
+    } else {
+        loo::by_active_set(shared, all, of_row, request.cs, refit, control)
+    }
+}
+
+/// Weight of each unit: that of the given rows in it.
+fn weights(units: &Units, task: &Task, rows: impl Iterator<Item = usize>) -> Vec<f64> {
     let mut weight = vec![0.0; units.len()];
     for i in rows {
-        weight[units.of_row[i]] += 1.0;
+        weight[units.of_row[i]] += task.weight(i);
     }
     weight
 }

@@ -1,5 +1,6 @@
 //! Checked views of the data. Nothing is copied: any strides, either precision.
 
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use faer::{Mat, MatRef};
@@ -138,27 +139,31 @@ impl<'a> Rows<'a> {
     }
 
     fn sum_over_differences(&self, a: usize, b: usize, of: impl Fn(f64) -> f64) -> f64 {
-        if let Self::Csr(x) = self {
-            let mut sum = 0.0;
-            x.for_each_difference(a, b, |d| sum += of(d));
-            return sum;
+        match self {
+            Self::Csr(x) => x.differences(a, b).map(of).sum(),
+            _ => (0..self.ncols()).map(|j| of(self.get(a, j) - self.get(b, j))).sum(),
         }
-        (0..self.ncols()).map(|j| of(self.get(a, j) - self.get(b, j))).sum()
     }
 
-    /// Variance of all entries, zeros among them.
-    pub(crate) fn entry_variance(&self) -> f64 {
-        let (n, p) = (self.nrows(), self.ncols());
-        let count = n as f64 * p as f64;
-        if let Self::Csr(x) = self {
-            let stored = || (0..n).flat_map(|i| x.row(i)).map(|(_, value)| value);
-            let mean = stored().sum::<f64>() / count;
-            let zeros = count - stored().count() as f64;
-            return (stored().map(|v| (v - mean) * (v - mean)).sum::<f64>() + zeros * mean * mean) / count;
+    /// The order of two rows by their first column that differs.
+    fn compare_rows(&self, a: usize, b: usize) -> Ordering {
+        let sign = |d: f64| d.partial_cmp(&0.0).filter(|order| order.is_ne());
+        let first = match self {
+            Self::Csr(x) => x.differences(a, b).find_map(sign),
+            _ => (0..self.ncols()).find_map(|j| sign(self.get(a, j) - self.get(b, j))),
+        };
+        first.unwrap_or(Ordering::Equal)
+    }
+
+    /// Sum over the entries of row `i`, zeros among them.
+    pub(crate) fn sum_over_row(&self, i: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match self {
+            Self::Csr(x) => {
+                let zeros = x.ncols() - x.row(i).count();
+                x.row(i).map(|(_, value)| of(value)).sum::<f64>() + zeros as f64 * of(0.0)
+            }
+            _ => (0..self.ncols()).map(|j| of(self.get(i, j))).sum(),
         }
-        let entries = || (0..n).flat_map(|i| (0..p).map(move |j| self.get(i, j)));
-        let mean = entries().sum::<f64>() / count;
-        entries().map(|v| (v - mean) * (v - mean)).sum::<f64>() / count
     }
 
     /// Feeds row `i` to `hasher`, equal rows alike.
@@ -170,11 +175,6 @@ impl<'a> Rows<'a> {
             // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
             (0..self.ncols()).for_each(|j| (self.get(i, j) + 0.0).to_bits().hash(hasher));
         }
-    }
-
-    /// Whether two rows are equal.
-    fn same_rows(&self, a: usize, b: usize) -> bool {
-        self.l1_distance(a, b) == 0.0
     }
 
     /// A copy of some rows, sparse if these are.
@@ -218,10 +218,10 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Column means: shifting by them leaves distances alone and saves their digits.
-    pub(crate) fn column_means(&self) -> Vec<f64> {
-        let n = self.nrows() as f64;
-        (0..self.ncols()).map(|j| (0..self.nrows()).map(|i| self.get(i, j) / n).sum()).collect()
+    /// Column means of some rows: shifting by them leaves distances alone and saves their digits.
+    pub(crate) fn column_means(&self, rows: &[usize]) -> Vec<f64> {
+        let n = rows.len() as f64;
+        (0..self.ncols()).map(|j| rows.iter().map(|&i| self.get(i, j) / n).sum()).collect()
     }
 }
 
@@ -241,9 +241,11 @@ impl RowsBuf {
     }
 }
 
-/// Rows that are equal in every column and in the target, merged into one unit.
+/// Rows that are equal in every column and in their keys, such as targets, merged into one unit.
 ///
-/// The loss of a unit is the sum of its rows' losses, so the weights add up and (P) is unchanged.
+/// The loss of a unit is the sum of its rows' losses, so the weights add up and (P) is unchanged. Units are sorted, so
+/// that what is computed from them depends neither on the order of the rows nor on how often one is repeated, but on
+/// its weight.
 #[derive(Debug, Clone)]
 pub struct Units {
     /// A row of each unit.
@@ -258,21 +260,23 @@ impl Units {
         Self { representative: (0..n).collect(), of_row: (0..n).collect() }
     }
 
-    /// Finds equal rows by a hash of their bits, confirmed by comparison.
-    pub fn merge(x: &Rows, y: &[f64]) -> Self {
+    /// Finds equal rows, which have equal keys too, by a hash of their bits, confirmed by comparison.
+    pub fn merge<K: Iterator<Item = f64>>(x: &Rows, keys: impl Fn(usize) -> K) -> Self {
         use std::collections::HashMap;
         use std::hash::DefaultHasher;
         let n = x.nrows();
         let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(n);
         let mut units = Self { representative: Vec::new(), of_row: Vec::with_capacity(n) };
-        for (i, yi) in y.iter().enumerate() {
+        for i in 0..n {
             let mut hasher = DefaultHasher::new();
-            yi.to_bits().hash(&mut hasher);
+            for key in keys(i) {
+                key.to_bits().hash(&mut hasher);
+            }
             x.hash_row(i, &mut hasher);
             let bucket = seen.entry(hasher.finish()).or_default();
             let same = |&u: &usize| {
                 let r = units.representative[u];
-                y[r] == *yi && x.same_rows(r, i)
+                keys(r).eq(keys(i)) && x.compare_rows(r, i).is_eq()
             };
             let unit = bucket.iter().copied().find(same).unwrap_or_else(|| {
                 bucket.push(units.representative.len());
@@ -281,7 +285,25 @@ impl Units {
             });
             units.of_row.push(unit);
         }
+        units.sort(|a, b| {
+            let by_keys = || keys(a).zip(keys(b)).map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
+            x.compare_rows(a, b).then_with(|| by_keys().unwrap_or(Ordering::Equal))
+        });
         units
+    }
+
+    /// Brings the units into the order of their rows.
+    fn sort(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by(|&u, &v| compare(self.representative[u], self.representative[v]));
+        let mut place = vec![0; self.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
+        }
+        self.representative = order.iter().map(|&u| self.representative[u]).collect();
+        for unit in &mut self.of_row {
+            *unit = place[*unit];
+        }
     }
 
     /// Number of units.

@@ -50,6 +50,25 @@ pub enum Error {
         /// Its row.
         row: usize,
     },
+    /// A weight that is negative or not finite.
+    #[error("weights must be finite and at least 0, got {value} at row {row}")]
+    Weight {
+        /// The weight found.
+        value: f64,
+        /// Its row.
+        row: usize,
+    },
+    /// No row with a weight.
+    #[error("no row to learn from: all weights are 0; give some rows a weight > 0")]
+    NoWeight,
+    /// A list of rows that is not one.
+    #[error("a task must name its rows in rising order, but row {row} {problem}")]
+    Rows {
+        /// The row found.
+        row: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A training set with one class only.
     #[error(
         "{}: all {rows} training rows have the same class, and two are needed; use fewer or stratified folds, or add rows of the other class",

@@ -94,7 +94,7 @@ impl<T: Entry> Gram<T> {
             return Self::copy(x, rows, control);
         }
         let mut gram = Self::zeros(rows.len())?;
-        let shift = shift_for(kernel, x, x);
+        let shift = shift_for(kernel, x, x, rows);
         let tiles = rows.len().div_ceil(TILE);
         let pairs: Vec<(usize, usize)> = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let stride = gram.stride;
@@ -155,6 +155,32 @@ impl<T: Entry> Gram<T> {
             control.advance(1);
         }
         Ok(gram)
+    }
+
+    /// The matrix of some of the rows.
+    pub(crate) fn part(&self, rows: &[usize]) -> Result<Self> {
+        let mut part = Self::zeros(rows.len())?;
+        for (&i, target) in rows.iter().zip(part.values.chunks_exact_mut(part.stride)) {
+            let row = self.row(i);
+            for (&j, value) in rows.iter().zip(target) {
+                *value = row[j];
+            }
+        }
+        Ok(part)
+    }
+
+    /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread.
+    pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
+        let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
+        let right = Mat::<f64>::from_fn(own.len(), b.len(), |k, c| b[c][k]);
+        for rows in wanted.chunks(BAND) {
+            let left = Mat::<f64>::from_fn(own.len(), rows.len(), |k, i| self.get(rows[i], own[k]));
+            let product = left.transpose() * &right;
+            for (c, out) in out.iter_mut().enumerate() {
+                out.extend_from_slice(product.col_as_slice(c));
+            }
+        }
+        out
     }
 
     fn zeros(n: usize) -> Result<Self> {
@@ -318,7 +344,7 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     let step = rows.len().div_ceil(SAMPLE).max(1);
     let sample: Vec<usize> = rows.iter().copied().step_by(step).collect();
     let mut tile = Tile::default();
-    tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x, x), kernel);
+    tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x, x, rows), kernel);
     let m = sample.len();
     // Rows that are equal, of different classes, do no harm: only one of them can be free. Their pivot
     // is 0, and the factorisation makes it infinite for the others' sake.
@@ -531,7 +557,7 @@ pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -
     })?;
     out.resize(length, 0.0);
     for_each_band(x, &mut out, z.nrows(), |rows, band| {
-        let shift = shift_for(kernel, x, z);
+        let shift = shift_for(kernel, x, z, &all);
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {
             control.check()?;
@@ -545,32 +571,45 @@ pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -
     Ok(out)
 }
 
-/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x`, in tiles: memory stays bounded whatever the sizes.
-pub(crate) fn kernel_times(x: &Rows, z: &Rows, coef: &[f64], kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x` and each of `machines` columns of `coef` (z.nrows() rows of them), row after
+/// row, in tiles: memory stays bounded whatever the sizes.
+pub(crate) fn kernel_times(
+    x: &Rows,
+    z: &Rows,
+    coef: &[f64],
+    machines: usize,
+    kernel: &KernelFn,
+    control: &Control,
+) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
-    let shift = shift_for(kernel, x, z);
-    let mut out = vec![0.0; x.nrows()];
-    for_each_band(x, &mut out, 1, |rows, band| {
+    let shift = shift_for(kernel, x, z, &all);
+    let mut out = vec![0.0; x.nrows() * machines];
+    for_each_band(x, &mut out, machines, |rows, band| {
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {
             control.check()?;
             tile.evaluate(x, rows, z, columns, &shift, kernel);
-            let coef = &coef[columns[0]..columns[0] + columns.len()];
-            for (o, values) in band.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
-                *o += values.iter().zip(coef).map(|(v, c)| v * c).sum::<f64>();
-            }
+            let coef = &coef[columns[0] * machines..(columns[0] + columns.len()) * machines];
+            matmul(
+                MatMut::from_row_major_slice_mut(&mut *band, rows.len(), machines),
+                Accum::Add,
+                MatRef::from_row_major_slice(&tile.values, rows.len(), columns.len()),
+                MatRef::from_row_major_slice(coef, columns.len(), machines),
+                1.0,
+                Par::Seq,
+            );
         }
         Ok(())
     })?;
     Ok(out)
 }
 
-/// What is taken off all rows; empty for sparse ones, which it would fill.
-fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows) -> Vec<f64> {
+/// What is taken off all rows, the mean of the given rows of `z`; empty for sparse ones, which it would fill.
+fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -> Vec<f64> {
     if x.as_csr().or(z.as_csr()).is_some() {
         Vec::new()
     } else if kernel.shape.is_shift_invariant() {
-        z.column_means()
+        z.column_means(rows)
     } else {
         vec![0.0; z.ncols()]
     }

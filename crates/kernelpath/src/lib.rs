@@ -56,7 +56,7 @@ pub mod sparse;
 mod svc;
 mod walk;
 
-pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, fit_paths, select};
+pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 pub use data::Rows;
 pub use error::{Error, Result};
 pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};

@@ -1,4 +1,6 @@
 //! Exact leave-one-out: every row held out once, at every C, from the solution with all rows.
+//!
+//! `weight` is that of each unit, `of_row` that of one of its rows.
 
 use rayon::prelude::*;
 
@@ -19,6 +21,7 @@ pub(crate) type LeftOut = (Record, f64);
 pub(crate) fn by_active_set<T: Working>(
     shared: &Shared<T>,
     weight: &[f64],
+    of_row: &[f64],
     cs: &[f64],
     refit: &Kept,
     control: &Control,
@@ -45,7 +48,7 @@ pub(crate) fn by_active_set<T: Working>(
             if control.out_of_time() {
                 break;
             }
-            remaining[u] = weight[u] - 1.0;
+            remaining[u] = (weight[u] - of_row[u]).max(0.0);
             let (solved, b, outcome) = leave_out.solve(u, remaining[u], control)?;
             let point = solved.as_ref().unwrap_or(&full);
             let record = judge(shared, &remaining, cs[k], &point.beta[..m], b, &point.f[..m], outcome, control);
@@ -65,6 +68,7 @@ const BLOCK: usize = 64;
 pub(crate) fn by_newton<T: Working>(
     shared: &Shared<T>,
     weight: &[f64],
+    of_row: &[f64],
     cs: &[f64],
     refit: &Kept,
     control: &Control,
@@ -79,13 +83,13 @@ pub(crate) fn by_newton<T: Working>(
             }
             let remaining = |&u: &usize| {
                 let mut weight = weight.to_vec();
-                weight[u] -= 1.0;
+                weight[u] = (weight[u] - of_row[u]).max(0.0);
                 weight
             };
             let weights: Vec<Vec<f64>> = units.iter().map(remaining).collect();
             let start = |(weights, &u): (&'_ Vec<f64>, &usize)| {
                 let (mut beta, mut f) = (refit.beta[k].clone(), refit.f[k].clone());
-                let change = beta[u] * (weights[u] / weight[u] - 1.0);
+                let change = if weight[u] > 0.0 { beta[u] * (weights[u] / weight[u] - 1.0) } else { 0.0 };
                 beta[u] += change;
                 shared.gram.add_rows(&[u], &[change], &mut f);
                 (beta, f)

@@ -51,7 +51,7 @@ impl Model {
     /// between the new rows and the support vectors.
     pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
         let vectors = self.vectors.view();
-        decision(&x.into(), &vectors, &self.coef, self.intercept, &self.kernel, &Control::default())
+        decision(&x.into(), &vectors, &self.coef, &[self.intercept], &self.kernel, &Control::default())
     }
 
     /// The class, −1 or +1, of every row of `x`.
@@ -60,31 +60,37 @@ impl Model {
     }
 }
 
-/// Σ coefⱼ k(x, vⱼ) + b for every row of `x`.
+/// Σ coefⱼ k(x, vⱼ) + b for every row of `x` and each machine, row after row: `coef` has a row a vector and a column a
+/// machine, and the kernel is evaluated once for all machines.
 pub fn decision(
     x: &Rows,
     vectors: &Rows,
     coef: &[f64],
-    intercept: f64,
+    intercepts: &[f64],
     kernel: &KernelFn,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let expected = if kernel.shape == Shape::Precomputed { coef.len() } else { vectors.ncols() };
+    let machines = intercepts.len();
+    let support = coef.len().checked_div(machines).unwrap_or(0);
+    let expected = if kernel.shape == Shape::Precomputed { support } else { vectors.ncols() };
     if x.ncols() != expected {
         return Err(Error::Features { got: x.ncols(), expected });
     }
-    if coef.is_empty() {
-        return Ok(vec![intercept; x.nrows()]);
+    if support == 0 {
+        return Ok(intercepts.repeat(x.nrows()));
     }
     x.check("X")?;
     let mut f = if kernel.shape == Shape::Precomputed {
-        let dot = |i: usize| coef.iter().enumerate().map(|(j, c)| c * x.get(i, j)).sum();
-        (0..x.nrows()).map(dot).collect()
+        let row =
+            |i: usize| (0..machines).map(move |m| (0..support).map(|j| x.get(i, j) * coef[j * machines + m]).sum());
+        (0..x.nrows()).flat_map(row).collect()
     } else {
-        kernel_times(x, vectors, coef, kernel, control)?
+        kernel_times(x, vectors, coef, machines, kernel, control)?
     };
-    for f in &mut f {
-        *f += intercept;
+    for f in f.chunks_exact_mut(machines) {
+        for (f, b) in f.iter_mut().zip(intercepts) {
+            *f += b;
+        }
     }
     Ok(f)
 }

@@ -202,15 +202,16 @@ impl<'a> Csr<'a> {
         0.0
     }
 
-    /// Calls `visit` with xₖ − zₖ for every column k where row `a` or row `b` has an entry.
-    pub(crate) fn for_each_difference(&self, a: usize, b: usize, mut visit: impl FnMut(f64)) {
+    /// xₖ − zₖ, columns ascending, for every column k where row `a` or row `b` has an entry.
+    pub(crate) fn differences(&self, a: usize, b: usize) -> impl Iterator<Item = f64> {
         let (mut left, mut right) = (self.row(a).peekable(), self.row(b).peekable());
-        while let Some(column) = left.peek().into_iter().chain(right.peek()).map(|&(column, _)| column).min() {
+        std::iter::from_fn(move || {
+            let column = left.peek().into_iter().chain(right.peek()).map(|&(column, _)| column).min()?;
             let at_column = |entry: &(usize, f64)| entry.0 == column;
             let x = left.next_if(at_column).map_or(0.0, |(_, value)| value);
             let z = right.next_if(at_column).map_or(0.0, |(_, value)| value);
-            visit(x - z);
-        }
+            Some(x - z)
+        })
     }
 }
 
@@ -431,8 +432,6 @@ mod tests {
         let x = Csr::new(5, &[0i64, 2, 2, 3][..], &[1i64, 4, 0][..], &[0.5f32, -2.0, 0.0][..]).unwrap();
         let dense: Vec<f64> = (0..3).flat_map(|i| (0..5).map(move |j| x.get(i, j))).collect();
         assert_eq!(dense, [0.0, 0.5, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        let mut differences = Vec::new();
-        x.for_each_difference(0, 2, |d| differences.push(d));
-        assert_eq!(differences, [0.0, 0.5, -2.0]);
+        assert_eq!(x.differences(0, 2).collect::<Vec<_>>(), [0.0, 0.5, -2.0]);
     }
 }

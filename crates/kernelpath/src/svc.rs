@@ -1,6 +1,6 @@
 //! The builder, and the trained and tuned machine: a support vector classifier unless another loss is set.
 
-use crate::cv::{Folds, PathFit, Precision, Request, Selection, fit_paths, select};
+use crate::cv::{Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Bandwidth, Kernel};
@@ -34,6 +34,7 @@ pub struct SvcBuilder {
     precision: Precision,
     threads: usize,
     seed: u64,
+    weight: Option<Vec<f64>>,
 }
 
 impl Default for SvcBuilder {
@@ -49,6 +50,7 @@ impl Default for SvcBuilder {
             precision: Precision::Auto,
             threads: 0,
             seed: 0,
+            weight: None,
         }
     }
 }
@@ -136,6 +138,13 @@ impl SvcBuilder {
         self
     }
 
+    /// A weight for each row, ≥ 0: the loss of a row counts so often. All 1 unless set.
+    #[must_use]
+    pub fn weights(mut self, weight: impl Into<Vec<f64>>) -> Self {
+        self.weight = Some(weight.into());
+        self
+    }
+
     /// Seed of the bandwidth's sample and of the folds.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -163,11 +172,14 @@ impl SvcBuilder {
                 value: self.cs.len() as f64,
             });
         }
-        let kernel = self.kernel.resolve(&x, self.seed)?;
+        if let Some(weight) = self.weight.as_ref().filter(|weight| weight.len() != y.len()) {
+            let why = "one weight a row of X";
+            return Err(Error::Length { what: "the weights", got: weight.len(), expected: y.len(), why });
+        }
+        let kernel = self.kernel.resolve(&x, self.weight.as_deref(), self.seed)?;
         let request = Request {
             x,
-            y,
-            losses: vec![self.loss],
+            tasks: vec![Task { weight: self.weight.clone(), ..Task::new(self.loss, y) }],
             solver: self.solver,
             kernel,
             cs: &self.cs,
@@ -177,8 +189,7 @@ impl SvcBuilder {
             threads: self.threads,
         };
         let path = fit_paths(&request, control)?.remove(0);
-        let scores = path.scores(y);
-        let best = if self.cs.len() == 1 { Some(0) } else { select(&scores, &self.cs, self.selection) };
+        let best = if self.cs.len() == 1 { Some(0) } else { select(&path.scores, &self.cs, self.selection) };
         let refit = path.records.last().zip(best).map(|(refit, best)| (best, refit[best].b));
         let Some((best, b)) = refit.filter(|(_, b)| b.is_finite()) else {
             let budget = control.budget_seconds().unwrap_or(f64::NAN);
@@ -189,7 +200,7 @@ impl SvcBuilder {
             });
         };
         let model = Model::new(&x, kernel, &path.coef[best], b);
-        Ok(Svc { model, path, scores, best })
+        Ok(Svc { model, path, best })
     }
 }
 
@@ -208,7 +219,6 @@ impl SvcBuilder {
 pub struct Svc {
     model: Model,
     path: PathFit,
-    scores: Vec<Vec<f64>>,
     best: usize,
 }
 
@@ -223,9 +233,9 @@ impl Svc {
         self.path.cs[self.best]
     }
 
-    /// Mean [score](Loss::score) of every fold at every C.
+    /// Weighted mean [score](Loss::score) of every fold at every C.
     pub fn scores(&self) -> &[Vec<f64>] {
-        &self.scores
+        &self.path.scores
     }
 
     /// All models of the path with their certificates.

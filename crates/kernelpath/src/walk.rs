@@ -34,15 +34,21 @@ struct Queue<'a, T> {
 /// Below this many bytes of Gram matrix, the factor of one more open path does not matter.
 const SMALL_GRAM: u64 = 256 << 20;
 
-/// Walks all paths on the threads of the pool, C by C.
+/// Walks all paths on the threads of the pool, or on this one, C by C.
 ///
 /// One more path is open than there are workers (if their factors are small), and a worker takes the open
 /// path that is furthest behind: so the last paths end together. With a time budget all
 /// paths are open, so that every fold gets as far as the others. Each path is computed by one worker
 /// at a time in the order of its C's: the answer does not depend on who does it. A worker that finds
 /// no path is not needed again, and helps with the products of the others.
-pub(crate) fn walk<T: Working>(shared: &Shared<T>, ledger: &Ledger<T>, control: &Control) -> Result<()> {
-    let (workers, order) = (rayon::current_num_threads(), ledger.order());
+pub(crate) fn walk<T: Working>(
+    shared: &Shared<T>,
+    ledger: &Ledger<T>,
+    all_threads: bool,
+    control: &Control,
+) -> Result<()> {
+    let workers = if all_threads { rayon::current_num_threads() } else { 1 };
+    let order = ledger.order();
     let small = Gram::<T>::bytes(shared.gram.n()) < SMALL_GRAM;
     let all = ledger.plans.len();
     let most_open = if control.budget_seconds().is_some() { all } else { workers + usize::from(small) };
@@ -108,7 +114,11 @@ pub(crate) fn walk<T: Working>(shared: &Shared<T>, ledger: &Ledger<T>, control: 
             }
         }
     };
-    rayon::broadcast(|_| work());
+    if all_threads {
+        rayon::broadcast(|_| work());
+    } else {
+        work();
+    }
     let queue = queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     queue.failed.map_or(Ok(()), Err)
 }

@@ -4,8 +4,8 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{ALL_LOSSES, data, fit, request, split, targets};
-use kernelpath::{Control, Error, Folds, Loss, Precision, Settings, Shape, Solver, Status, fit_paths, logspace};
+use common::{ALL_LOSSES, data, fit, naive_kernel, request, split, targets};
+use kernelpath::{Control, Error, Folds, Loss, Precision, Settings, Shape, Solver, Status, Task, fit_paths, logspace};
 use proptest::prelude::*;
 
 const SOLVERS: &[Solver] = &[Solver::ActiveSet, Solver::Newton, Solver::Spectral, Solver::ClosedForm];
@@ -111,11 +111,11 @@ fn several_losses_on_one_gram_equal_separate_fits() {
     let losses = [0.1, 0.5, 0.9].map(|tau| Loss::Quantile { tau });
     let mut together = request(&x, 2, &y, losses[0], Shape::Rbf, &[0.1, 10.0]);
     together.folds = Folds::Splits(vec![split((0..40).collect(), (40..60).collect())]);
-    together.losses = losses.to_vec();
+    together.tasks = losses.iter().map(|&loss| Task::new(loss, &y)).collect();
     let fits = fit_paths(&together, &Control::default()).unwrap();
     for (whole, loss) in fits.iter().zip(losses) {
         let mut alone = together.clone();
-        alone.losses = vec![loss];
+        alone.tasks = vec![Task::new(loss, &y)];
         let alone = fit(&alone);
         assert_eq!((whole.loss, &whole.coef, &whole.oof), (loss, &alone.coef, &alone.oof));
     }
@@ -216,5 +216,102 @@ proptest! {
             prop_assert!(record.status != Status::Converged || gap <= 1e-6);
             prop_assert!(gap <= 1e-2, "{solver:?} {loss:?} {shape:?}: {record:?}");
         }
+    }
+}
+
+#[test]
+fn a_weight_of_two_is_a_row_twice_and_of_none_is_no_row() {
+    let (x, classes) = data(40, 2, 0.3, 5);
+    let counts: Vec<usize> = (0..40).map(|i| [1, 2, 0, 3][i % 4]).collect();
+    let repeated: Vec<usize> = (0..40).flat_map(|i| vec![i; counts[i]]).collect();
+    for &loss in ALL_LOSSES {
+        let y = if loss.is_classification() { classes.clone() } else { targets(&x, 2, 5) };
+        let cs = [0.1, 3.0];
+        let mut weighted = request(&x, 2, &y, loss, Shape::Rbf, &cs);
+        weighted.tasks[0].weight = Some(counts.iter().map(|&w| w as f64).collect());
+        // Copies of a row stay together, in a fold and out of it.
+        weighted.folds = Folds::Splits(vec![split((0..28).collect(), (28..40).collect())]);
+        let x_repeated: Vec<f64> = repeated.iter().flat_map(|&i| x[2 * i..2 * i + 2].to_vec()).collect();
+        let y_repeated: Vec<f64> = repeated.iter().map(|&i| y[i]).collect();
+        let mut twin = request(&x_repeated, 2, &y_repeated, loss, Shape::Rbf, &cs);
+        let rows = |wanted: &dyn Fn(usize) -> bool| (0..repeated.len()).filter(|&k| wanted(repeated[k])).collect();
+        twin.folds = Folds::Splits(vec![split(rows(&|i| i < 28), rows(&|i| i >= 28))]);
+        let (ours, theirs) = (fit(&weighted), fit(&twin));
+        assert!(ours.worst_gap() <= 1e-9, "{loss:?}");
+        for c in 0..2 {
+            for fold in 0..2 {
+                let (a, b) = (&ours.records[fold][c].certificate, &theirs.records[fold][c].certificate);
+                assert!((a.primal - b.primal).abs() <= 2e-9 * a.primal.abs(), "{loss:?} {} {}", a.primal, b.primal);
+            }
+            assert!((ours.scores[0][c] - theirs.scores[0][c]).abs() < 1e-4, "{loss:?}");
+            let by_row = |k: usize| ours.oof[0][c][repeated[k] - 28];
+            let held_out: Vec<usize> = rows(&|i| i >= 28);
+            for (at, &k) in held_out.iter().enumerate() {
+                assert!((by_row(k) - theirs.oof[0][c][at]).abs() < 1e-3, "{loss:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn leaving_out_a_weighted_row_leaves_out_all_of_it() {
+    let (x, classes) = data(20, 2, 0.3, 8);
+    let weight: Vec<f64> = (0..20).map(|i| [1.0, 0.5, 0.0, 2.5][i % 4]).collect();
+    for &loss in ALL_LOSSES {
+        let y = if loss.is_classification() { classes.clone() } else { targets(&x, 2, 8) };
+        let mut all = request(&x, 2, &y, loss, Shape::Rbf, &[2.0]);
+        all.tasks[0].weight = Some(weight.clone());
+        all.folds = Folds::LeaveOneOut;
+        let loo = fit(&all);
+        for i in [0, 1, 2, 3] {
+            let mut without = request(&x, 2, &y, loss, Shape::Rbf, &[2.0]);
+            let mut weight = weight.clone();
+            weight[i] = 0.0;
+            without.tasks[0].weight = Some(weight);
+            without.folds = Folds::Splits(vec![split((0..20).collect(), vec![i])]);
+            let naive = fit(&without);
+            assert!((loo.oof[i][0][0] - naive.oof[0][0][0]).abs() < 2e-4, "{loss:?} row {i}");
+        }
+    }
+}
+
+#[test]
+fn a_task_on_some_rows_is_a_fit_of_these_rows() {
+    let (x, classes) = data(50, 2, 0.3, 4);
+    let rows: Vec<usize> = (0..50).filter(|i| i % 3 != 0).collect();
+    for (loss, solver) in [
+        (Loss::Hinge, Solver::Auto),
+        (Loss::Logistic, Solver::Auto),
+        (Loss::Dwd, Solver::Spectral),
+        (Loss::Squared, Solver::ClosedForm),
+    ] {
+        let y: Vec<f64> = rows.iter().map(|&i| classes[i]).collect();
+        let cs = [0.1, 3.0];
+        let mut some = request(&x, 2, &y, loss, Shape::Rbf, &cs);
+        some.solver = solver;
+        some.tasks = vec![Task { rows: Some(rows.clone()), ..Task::new(loss, &y) }, Task::new(loss, &classes)];
+        some.folds = Folds::Splits(vec![split((0..40).collect(), (40..50).collect())]);
+        let fits = fit_paths(&some, &Control::default()).unwrap();
+        // The fold, naively: all training rows that are in the task.
+        let train: Vec<usize> = rows.iter().copied().filter(|i| *i < 40).collect();
+        let sub_x: Vec<f64> = train.iter().flat_map(|&i| x[2 * i..2 * i + 2].to_vec()).collect();
+        let sub_y: Vec<f64> = train.iter().map(|&i| classes[i]).collect();
+        let mut naive = request(&sub_x, 2, &sub_y, loss, Shape::Rbf, &cs);
+        naive.solver = solver;
+        let naive = fit(&naive);
+        for c in 0..2 {
+            for (at, i) in (40..50).enumerate() {
+                let f: f64 = train
+                    .iter()
+                    .zip(&naive.coef[c])
+                    .map(|(&j, b)| b * naive_kernel(&some.kernel, &x[2 * i..2 * i + 2], &x[2 * j..2 * j + 2]))
+                    .sum();
+                let f = f + naive.records[0][c].b;
+                assert!((fits[0].oof[0][c][at] - f).abs() < 1e-4, "{loss:?} row {i}: {} {f}", fits[0].oof[0][c][at]);
+            }
+        }
+        let mut alone = some.clone();
+        alone.tasks.remove(0);
+        assert_eq!(fits[1].oof, fit(&alone).oof);
     }
 }

@@ -26,15 +26,21 @@ fn bad_input_is_named() {
         let message = Svc::builder().fit((bad.as_slice(), 2), &y).unwrap_err().to_string();
         assert!(message.contains(&format!("X contains {name} at row 3, column 1")), "{message}");
     }
-    assert!(error(|r| r.y = &[1.0, -1.0]).contains("y has length 2, but 20"));
-    assert!(error(|r| r.y = &[1.0; 20]).contains("the data: all 20 training rows have the same class"));
-    assert!(error(|r| r.y = &[2.0; 20]).contains("-1 or +1, got 2 at row 0"));
+    assert!(error(|r| r.tasks[0].y = [1.0, -1.0].to_vec()).contains("y has length 2, but 20"));
+    assert!(
+        error(|r| r.tasks[0].y = [1.0; 20].to_vec()).contains("the data: all 20 training rows have the same class")
+    );
+    assert!(error(|r| r.tasks[0].y = [2.0; 20].to_vec()).contains("-1 or +1, got 2 at row 0"));
     assert!(error(|r| r.cs = &[]).contains("Cs is empty"));
     assert!(error(|r| r.cs = &[1.0, -0.1]).contains("got -0.1 (Cs[1])"));
     assert!(error(|r| r.cs = &[f64::NAN]).contains("got NaN (Cs[0])"));
     assert!(error(|r| r.settings.tol = 0.0).contains("tol"));
     assert!(error(|r| r.settings.max_iter = 0).contains("max_iter"));
-    assert!(error(|r| r.losses = vec![Loss::Quantile { tau: 1.5 }]).contains("tau must be between 0 and 1, got 1.5"));
+    assert!(error(|r| r.tasks[0].weight = Some(vec![-1.0; r.tasks[0].y.len()])).contains("got -1 at row 0"));
+    assert!(error(|r| r.tasks[0].weight = Some(vec![0.0; r.tasks[0].y.len()])).contains("all weights are 0"));
+    assert!(error(|r| r.tasks[0].weight = Some(vec![1.0])).contains("the weights"));
+    assert!(error(|r| r.tasks[0].rows = Some((0..r.tasks[0].y.len()).rev().collect())).contains("rising order"));
+    assert!(error(|r| r.tasks[0].loss = Loss::Quantile { tau: 1.5 }).contains("tau must be between 0 and 1, got 1.5"));
     let one_class = (0..20).filter(|&i| data(20, 2, 0.3, 1).1[i] > 0.0).collect::<Vec<_>>();
     let folds = |train: Vec<usize>| {
         Folds::Splits(vec![Fold { train: (0..10).collect(), test: vec![11] }, Fold { train, test: vec![0] }])
@@ -79,8 +85,8 @@ fn names_and_parameters() {
     assert!(message.contains("gauss") && message.contains("rbf, laplacian, poly"), "{message}");
     assert!(KernelFn::new(Shape::Rbf, -1.0).is_err());
     let rows = [1.0; 10];
-    assert!(Kernel::rbf(kernelpath::Bandwidth::Sigest).resolve(&Rows::from_slice(&rows, 1).unwrap(), 0).is_err());
-    assert!(Kernel::rbf(kernelpath::Bandwidth::Scale).resolve(&Rows::from_slice(&rows, 1).unwrap(), 0).is_err());
+    assert!(Kernel::rbf(kernelpath::Bandwidth::Sigest).resolve(&Rows::from_slice(&rows, 1).unwrap(), None, 0).is_err());
+    assert!(Kernel::rbf(kernelpath::Bandwidth::Scale).resolve(&Rows::from_slice(&rows, 1).unwrap(), None, 0).is_err());
     assert!(Rows::from_slice(&rows, 3).is_err());
     assert!(Rows::from_slice(&[], 3).is_err());
     let (x, y) = data(20, 2, 0.3, 1);
@@ -126,7 +132,7 @@ fn a_time_budget_returns_what_there_is() {
     let done = fit.records.iter().flatten().filter(|r| r.status == Status::Converged).count();
     assert!(done > 0 && done < fit.records.len() * cs.len());
     // All folds got equally far, so the first C's have a score.
-    let scores = fit.scores(&y);
+    let scores = &fit.scores;
     assert!(select(&scores, &cs, Selection::Best).is_some());
     for record in fit.records.iter().flatten() {
         assert!(record.certificate.gap() >= -1e-9);

@@ -14,11 +14,15 @@
 //! ```
 //!
 //! Conjugate gradients, projected on sᵀv = const and preconditioned by a low-rank K, solve it for all
-//! problems (the folds) as one block, so that each pass over K is a matrix product. The step is
-//! shortened until the primal falls enough. Passes run in the precision of the Gram matrix: the certificate
-//! recomputes Kβ, and the next step corrects what rounding lost.
+//! problems (the folds) as one block, so that each pass over K is a matrix product. Were the loss
+//! quadratic, half the square of their residual would be the duality gap after the step: they start where
+//! it is the gap before (Δβ = 0) and stop when it is small enough. The step is shortened until the gap falls, or
+//! if it does not, the primal. Passes run in the precision of the Gram matrix: the certificate recomputes
+//! Kβ, and the next step corrects what rounding lost.
 
-use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ledger::{Ledger, Solution};
@@ -35,6 +39,10 @@ const MAX_NEWTON: usize = 100;
 
 /// Passes over K for one step.
 const MAX_PASSES: usize = 400;
+
+/// A step is solved until the gap is so much of what it was, and of what is wanted.
+const STEP_GAP: f64 = 1e-2;
+const LAST_GAP: f64 = 0.1;
 
 /// Steps without the gap halving before a problem counts as stalled.
 const PATIENCE: usize = 8;
@@ -69,6 +77,8 @@ struct System {
     residual: Vec<f64>,
     /// −Σθ.
     constraint: f64,
+    /// The gap that is small enough.
+    enough: f64,
 }
 
 /// How much is spent on preconditioning.
@@ -94,7 +104,7 @@ pub(crate) struct Newton<'a, T> {
     shared: &'a Shared<'a, T>,
     low_rank: LowRank,
     /// What proved too weak at one C will be at larger ones too.
-    strength: Cell<Strength>,
+    strength: Mutex<Strength>,
     control: &'a Control,
 }
 
@@ -105,7 +115,7 @@ impl<'a, T: Working> Newton<'a, T> {
         Ok(Self {
             shared,
             low_rank: LowRank::new(shared.gram, rank, control)?,
-            strength: Cell::new(Strength::LowRank),
+            strength: Mutex::new(Strength::LowRank),
             control,
         })
     }
@@ -127,7 +137,7 @@ impl<'a, T: Working> Newton<'a, T> {
             }
             let c = ledger.cs[k];
             let mut columns: Vec<Column> =
-                last.iter().zip(&before).map(|(last, before)| self.start(last, before, (c0, c1, c))).collect();
+                last.par_iter().zip(&before).map(|(last, before)| self.start(last, before, (c0, c1, c))).collect();
             self.solve(&mut columns, c)?;
             self.settle(ledger, k, &mut columns)?;
             self.control.advance(columns.len());
@@ -206,66 +216,65 @@ impl<'a, T: Working> Newton<'a, T> {
     /// Minimises every column at `c` from where it stands.
     pub fn solve(&self, columns: &mut [Column], c: f64) -> Result<()> {
         let tol = 0.5 * self.shared.settings.tol;
-        for column in &mut *columns {
+        columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
-            column.outcome.status = Status::MaxIter;
             self.judge(column, c, tol);
-            if column.gap <= tol {
-                column.outcome.status = Status::Converged;
-            }
-        }
-        let mut open: Vec<usize> =
-            (0..columns.len()).filter(|&j| columns[j].gap > tol || columns[j].gap.is_nan()).collect();
+            column.outcome.status = if column.gap <= tol { Status::Converged } else { Status::MaxIter };
+        });
+        let mut open: Vec<&mut Column> =
+            columns.iter_mut().filter(|column| column.outcome.status == Status::MaxIter).collect();
         for _ in 0..MAX_NEWTON {
             if open.is_empty() {
                 break;
             }
             if self.control.out_of_time() {
-                for &j in &open {
-                    columns[j].outcome.status = Status::TimeLimit;
+                for column in open {
+                    column.outcome.status = Status::TimeLimit;
                 }
                 break;
             }
-            let systems: Vec<System> = open.iter().map(|&j| self.system(&columns[j], c)).collect();
-            let accuracy: Vec<f64> = open.iter().map(|&j| forcing(columns[j].gap, tol)).collect();
-            let directions = self.preconditioned_directions(&systems, &accuracy)?;
-            let mut still_open = Vec::new();
-            for (&j, direction) in open.iter().zip(&directions) {
-                let column = &mut columns[j];
-                column.outcome.steps += direction.passes + 1;
-                let moved = self.step(column, direction, c);
-                let stuck = !moved && column.majorise;
-                column.majorise = !moved;
-                if !moved {
-                    column.b = best_intercept(self.shared.loss, &self.shared.y, column.weight, &column.f, column.b);
-                }
-                self.judge(column, c, tol);
-                let halved = column.gap <= 0.5 * column.best.0;
-                column.best = if halved { (column.gap, 0) } else { (column.best.0, column.best.1 + 1) };
-                if column.gap <= tol {
-                    column.outcome.status = Status::Converged;
-                } else if stuck || column.best.1 > PATIENCE || column.gap.is_nan() {
-                    column.outcome.status = Status::Stalled;
-                } else if column.outcome.steps < self.shared.settings.max_iter {
-                    still_open.push(j);
-                }
-            }
-            open = still_open;
+            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c)).collect();
+            let directions = self.preconditioned_directions(&systems)?;
+            open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
+            let max_iter = self.shared.settings.max_iter;
+            open.retain(|column| column.outcome.status == Status::MaxIter && column.outcome.steps < max_iter);
         }
         Ok(())
+    }
+
+    /// One Newton step, and what came of it.
+    fn take(&self, column: &mut Column, direction: &Direction, c: f64, tol: f64) {
+        column.outcome.steps += direction.passes + 1;
+        let moved = self.step(column, direction, c);
+        let stuck = !moved && column.majorise;
+        column.majorise = !moved;
+        if !moved {
+            column.b = best_intercept(self.shared.loss, &self.shared.y, column.weight, &column.f, column.b);
+        }
+        self.judge(column, c, tol);
+        let halved = column.gap <= 0.5 * column.best.0;
+        column.best = if halved { (column.gap, 0) } else { (column.best.0, column.best.1 + 1) };
+        if column.gap <= tol {
+            column.outcome.status = Status::Converged;
+        } else if stuck || column.best.1 > PATIENCE || column.gap.is_nan() {
+            column.outcome.status = Status::Stalled;
+        }
     }
 
     fn system(&self, column: &Column, c: f64) -> System {
         let Shared { loss, y, .. } = self.shared;
         let n = y.len();
-        let mut system = System { root: vec![0.0; n], residual: vec![0.0; n], constraint: 0.0 };
+        let mut system = System { root: vec![0.0; n], residual: vec![0.0; n], constraint: 0.0, enough: 0.0 };
         // Where a corner of the loss hides the curvature of every row, b would have no equation.
         let bound = loss.curvature_bound().unwrap_or(1.0);
         let floor = if column.majorise { bound } else { 1e-9 * bound };
+        let mut primal = 0.0;
         for (i, &y) in y.iter().enumerate() {
             let (cw, g) = (c * column.weight[i], column.f[i] + column.b);
+            primal += 0.5 * column.beta[i] * column.f[i];
             if cw > 0.0 {
+                primal += cw * loss.value(y, g);
                 let theta = cw * loss.pull(y, g);
                 system.root[i] = (cw * loss.curvature(y, g).max(floor)).sqrt();
                 system.residual[i] = theta - column.beta[i];
@@ -274,12 +283,14 @@ impl<'a, T: Working> Newton<'a, T> {
                 system.residual[i] = -column.beta[i];
             }
         }
+        let gap = self.mismatch(column.weight, c, |i| (column.beta[i], column.f[i] + column.b));
+        system.enough = (LAST_GAP * self.shared.settings.tol * primal.abs()).max(STEP_GAP * gap);
         system
     }
 
     /// Chooses the preconditioner by what the steps before have cost: a factor of the whole matrix takes
     /// the time of n/6 passes of one column.
-    fn preconditioned_directions(&self, systems: &[System], accuracy: &[f64]) -> Result<Vec<Direction>> {
+    fn preconditioned_directions(&self, systems: &[System]) -> Result<Vec<Direction>> {
         let (gram, control) = (self.shared.gram, self.control);
         let shared_curvature = || {
             let mut largest = vec![0.0_f64; gram.n()];
@@ -290,143 +301,69 @@ impl<'a, T: Working> Newton<'a, T> {
             }
             largest
         };
-        let directions = match self.strength.get() {
+        let strength = *self.strength.lock().unwrap_or_else(PoisonError::into_inner);
+        let directions = match strength {
             Strength::LowRank => {
                 let preconditioner = Preconditioner::low_rank(&self.low_rank, &shared_curvature(), control)?;
-                self.directions(systems, accuracy, &preconditioner)?
+                self.directions(systems, &preconditioner)?
             }
             Strength::SharedFactor => {
                 let preconditioner = Preconditioner::dense(gram, &shared_curvature(), control)?;
-                self.directions(systems, accuracy, &preconditioner)?
+                self.directions(systems, &preconditioner)?
             }
             Strength::OwnFactor => {
                 let mut directions = Vec::new();
-                for (system, accuracy) in systems.iter().zip(accuracy) {
+                for system in systems {
                     let curvature: Vec<f64> = system.root.iter().map(|root| root * root).collect();
                     let preconditioner = Preconditioner::dense(gram, &curvature, control)?;
-                    let (system, accuracy) = (std::slice::from_ref(system), std::slice::from_ref(accuracy));
-                    directions.append(&mut self.directions(system, accuracy, &preconditioner)?);
+                    directions.append(&mut self.directions(std::slice::from_ref(system), &preconditioner)?);
                 }
                 directions
             }
         };
         let passes: usize = directions.iter().map(|direction| direction.passes).sum();
-        match self.strength.get() {
-            Strength::LowRank if 3 * passes > gram.n() => self.strength.set(Strength::SharedFactor),
-            Strength::SharedFactor if 30 * passes > gram.n() * systems.len() => self.strength.set(Strength::OwnFactor),
-            _ => {}
-        }
+        let stronger = match strength {
+            Strength::LowRank if 3 * passes > gram.n() => Strength::SharedFactor,
+            Strength::SharedFactor if 30 * passes > gram.n() * systems.len() => Strength::OwnFactor,
+            enough => enough,
+        };
+        *self.strength.lock().unwrap_or_else(PoisonError::into_inner) = stronger;
         Ok(directions)
     }
 
     /// Projected, preconditioned conjugate gradients on all systems.
-    fn directions(
-        &self,
-        systems: &[System],
-        accuracy: &[f64],
-        preconditioner: &Preconditioner<T>,
-    ) -> Result<Vec<Direction>> {
-        let n = self.shared.gram.n();
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    fn directions(&self, systems: &[System], preconditioner: &Preconditioner<T>) -> Result<Vec<Direction>> {
+        let gram = self.shared.gram;
         let roots: Vec<(&[f64], &[f64])> = systems.iter().map(|s| (&s.root[..], &s.root[..])).collect();
-        let normals = preconditioner.apply(&roots); // M⁻¹s
-        let normal_sizes: Vec<f64> = systems.iter().zip(&normals).map(|(s, z)| dot(&s.root, z)).collect();
+        let normals = preconditioner.apply(&roots);
+        let mut gradients: Vec<Gradients> =
+            systems.par_iter().zip(normals).map(|(system, normal)| Gradients::new(system, normal)).collect();
+        let betas: Vec<&[f64]> = gradients.iter().map(|g| &g.direction.beta[..]).collect();
+        let products = gram.apply(&betas, self.control)?;
+        gradients.par_iter_mut().zip(products).for_each(|(g, product)| g.begin(product));
 
-        // v starts where the constraint holds: a multiple of M⁻¹s.
-        let mut v: Vec<Vec<f64>> = Vec::with_capacity(systems.len());
-        let mut directions: Vec<Direction> = Vec::with_capacity(systems.len());
-        for ((system, normal), size) in systems.iter().zip(&normals).zip(&normal_sizes) {
-            let multiple = if *size > 0.0 { system.constraint / size } else { 0.0 };
-            let start: Vec<f64> = normal.iter().map(|z| multiple * z).collect();
-            let beta = (0..n).map(|i| system.residual[i] + system.root[i] * start[i]).collect();
-            directions.push(Direction { beta, f: Vec::new(), b: 0.0, passes: 1 });
-            v.push(start);
-        }
-        let products =
-            self.shared.gram.apply(&directions.iter().map(|d| &d.beta[..]).collect::<Vec<_>>(), self.control)?;
-        for (direction, product) in directions.iter_mut().zip(products) {
-            direction.f = product;
-        }
-        let mut residual: Vec<Vec<f64>> = systems
-            .iter()
-            .zip(&directions)
-            .zip(&v)
-            .map(|((s, d), v)| (0..n).map(|i| -v[i] - s.root[i] * d.f[i]).collect())
-            .collect();
-
-        let project = |j: usize, z: &mut Vec<f64>, systems: &[System]| {
-            let shift = if normal_sizes[j] > 0.0 { dot(&systems[j].root, z) / normal_sizes[j] } else { 0.0 };
-            for (z, normal) in z.iter_mut().zip(&normals[j]) {
-                *z -= shift * normal;
-            }
-            shift
-        };
-        let mut open: Vec<usize> = (0..systems.len()).collect();
-        let mut search: Vec<Vec<f64>> = vec![Vec::new(); systems.len()];
-        let mut energy = vec![0.0; systems.len()];
-        let mut first_energy = vec![0.0; systems.len()];
-        for pass in 0..=MAX_PASSES {
-            let pairs: Vec<(&[f64], &[f64])> = open.iter().map(|&j| (&systems[j].root[..], &residual[j][..])).collect();
+        let mut open: Vec<&mut Gradients> = gradients.iter_mut().collect();
+        for _ in 0..MAX_PASSES {
+            let pairs: Vec<(&[f64], &[f64])> = open.iter().map(|g| (&g.system.root[..], &g.residual[..])).collect();
             let preconditioned = preconditioner.apply(&pairs);
-            let mut still_open = Vec::new();
-            for (&j, mut z) in open.iter().zip(preconditioned) {
-                directions[j].b = project(j, &mut z, systems);
-                let now = dot(&residual[j], &z).max(0.0);
-                if pass == 0 {
-                    first_energy[j] = now;
-                    search[j] = z;
-                } else {
-                    let beta = now / energy[j];
-                    for (p, z) in search[j].iter_mut().zip(z) {
-                        *p = z + beta * *p;
-                    }
-                }
-                energy[j] = now;
-                if now > accuracy[j] * accuracy[j] * first_energy[j]
-                    && now > 0.0
-                    && now.is_finite()
-                    && pass < MAX_PASSES
-                {
-                    still_open.push(j);
-                }
-            }
-            open = still_open;
+            open.par_iter_mut().zip(preconditioned).for_each(|(g, z)| g.aim(z));
+            open.retain(|g| !g.done);
             if open.is_empty() {
                 break;
             }
-            let scaled: Vec<Vec<f64>> =
-                open.iter().map(|&j| systems[j].root.iter().zip(&search[j]).map(|(s, p)| s * p).collect()).collect();
-            let products = self.shared.gram.apply(&scaled.iter().map(|s| &s[..]).collect::<Vec<_>>(), self.control)?;
-            let mut still_open = Vec::new();
-            for ((&j, scaled), product) in open.iter().zip(&scaled).zip(&products) {
-                directions[j].passes += 1;
-                let curvature = dot(&search[j], &search[j]) + dot(scaled, product);
-                if !(curvature > 0.0 && curvature.is_finite()) {
-                    continue; // indefinite to rounding: what there is must do
-                }
-                let t = energy[j] / curvature;
-                let (direction, root) = (&mut directions[j], &systems[j].root);
-                for i in 0..n {
-                    direction.beta[i] += t * scaled[i];
-                    direction.f[i] += t * product[i];
-                    residual[j][i] -= t * (search[j][i] + root[i] * product[i]);
-                }
-                still_open.push(j);
-            }
-            open = still_open;
-            if open.is_empty() {
-                break;
-            }
+            let scaled: Vec<&[f64]> = open.iter().map(|g| &g.scaled[..]).collect();
+            let products = gram.apply(&scaled, self.control)?;
+            open.par_iter_mut().zip(&products).for_each(|(g, product)| g.advance(product));
+            open.retain(|g| !g.done);
         }
-        Ok(directions)
+        Ok(gradients.into_iter().map(|g| g.direction).collect())
     }
 
-    /// Moves along the direction, as far as the primal falls enough; false if it does not fall at all.
+    /// Moves along the direction, as far as the gap falls, or else the primal; false if neither does.
     fn step(&self, column: &mut Column, direction: &Direction, c: f64) -> bool {
         let Shared { loss, y, .. } = self.shared;
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
-        // The primal is convex along the line: its slope is bisected, unless the whole step is good enough.
+        // The primal is convex along the line: its slope can be bisected.
         let slope_at = |t: f64| {
             let pull: f64 = (0..y.len())
                 .filter(|&i| column.weight[i] > 0.0)
@@ -437,20 +374,37 @@ impl<'a, T: Working> Newton<'a, T> {
                 .sum();
             linear + t * quadratic - pull
         };
-        let slope = slope_at(0.0);
-        if slope >= 0.0 {
-            return false;
+        let gap_at = |t: f64| {
+            self.mismatch(column.weight, c, |i| {
+                let g = column.f[i] + column.b + t * (direction.f[i] + direction.b);
+                (column.beta[i] + t * direction.beta[i], g)
+            })
+        };
+        let now = gap_at(0.0);
+        let (mut t, mut gap) = (1.0, gap_at(1.0));
+        while t > 0.01 && gap > 0.1 * now {
+            let shorter = gap_at(0.7 * t);
+            if shorter >= gap && gap < (1.0 - 0.1 * t) * now {
+                break;
+            }
+            (t, gap) = (0.7 * t, shorter);
         }
-        let mut t = 1.0;
-        if slope_at(1.0) > -0.1 * slope {
-            let (mut low, mut high) = (0.0, 1.0);
-            for _ in 0..30 {
-                t = 0.5 * (low + high);
-                let slope_here = slope_at(t);
-                if slope_here.abs() <= -0.1 * slope {
-                    break;
+        if t <= 0.01 {
+            let slope = slope_at(0.0);
+            if slope >= 0.0 {
+                return false;
+            }
+            t = 1.0;
+            if slope_at(1.0) > -0.1 * slope {
+                let (mut low, mut high) = (0.0, 1.0);
+                for _ in 0..30 {
+                    t = 0.5 * (low + high);
+                    let slope_here = slope_at(t);
+                    if slope_here.abs() <= -0.1 * slope {
+                        break;
+                    }
+                    if slope_here < 0.0 { low = t } else { high = t }
                 }
-                if slope_here < 0.0 { low = t } else { high = t }
             }
         }
         for (beta, d) in column.beta.iter_mut().zip(&direction.beta) {
@@ -466,6 +420,16 @@ impl<'a, T: Working> Newton<'a, T> {
     /// Judges the column, and if it is good enough brings β into the domain of the dual with Σβ = 0, f with it.
     /// (While it is not, that would throw Newton back.)
     fn judge(&self, column: &mut Column, c: f64, tol: f64) {
+        for (i, beta) in column.beta.iter_mut().enumerate() {
+            let cw = c * column.weight[i];
+            if cw > 0.0 {
+                let (lo, hi) = self.shared.loss.domain(self.shared.y[i]);
+                let inside = beta.clamp(cw * lo, cw * hi);
+                if (inside - *beta).abs() <= 1e-12 * cw {
+                    *beta = inside; // which changes f by less than it is known to
+                }
+            }
+        }
         let Some((rows, values)) = self.corrections(column, c) else {
             column.gap = f64::INFINITY;
             return;
@@ -523,32 +487,124 @@ impl<'a, T: Working> Newton<'a, T> {
         Some(changed.into_iter().unzip())
     }
 
-    /// Sum of the rows' Fenchel–Young terms over the objective: the gap, where Σβ = 0. Infinite where β is not dual
-    /// feasible.
+    /// Gap over objective, where Σβ = 0. Infinite where β is not dual feasible.
     fn relative_gap(&self, column: &Column, c: f64) -> f64 {
         let Shared { loss, y, .. } = self.shared;
-        let (mut gap, mut primal) = (0.0, 0.0);
+        let mut primal = 0.0;
         for (i, &y) in y.iter().enumerate() {
             let (cw, beta) = (c * column.weight[i], column.beta[i]);
             primal += 0.5 * beta * column.f[i];
             if cw > 0.0 {
-                let g = column.f[i] + column.b;
-                let value = loss.value(y, g);
                 let (lo, hi) = loss.domain(y);
-                let a = beta / cw;
-                if a < lo - 1e-12 || a > hi + 1e-12 {
+                if beta / cw < lo - 1e-12 || beta / cw > hi + 1e-12 {
                     return f64::INFINITY;
                 }
-                primal += cw * value;
-                gap += cw * (value - loss.dual_value(y, a.clamp(lo, hi)) + a * g);
+                primal += cw * loss.value(y, column.f[i] + column.b);
             }
         }
+        let gap = self.mismatch(column.weight, c, |i| (column.beta[i], column.f[i] + column.b));
         let scale = primal.abs().max((primal - gap).abs());
         if scale > 0.0 { gap / scale } else { 0.0 }
     }
+
+    /// Sum of the rows' Fenchel–Young terms, given their β and f + b: the gap, where β is dual feasible. Where it is
+    /// not, β is clamped, and that has its price.
+    fn mismatch(&self, weight: &[f64], c: f64, at: impl Fn(usize) -> (f64, f64)) -> f64 {
+        let Shared { loss, y, .. } = self.shared;
+        let row = |i: usize| {
+            let cw = c * weight[i];
+            if cw <= 0.0 {
+                return 0.0;
+            }
+            let (beta, g) = at(i);
+            let (lo, hi) = loss.domain(y[i]);
+            let a = (beta / cw).clamp(lo, hi);
+            cw * (loss.value(y[i], g) - loss.dual_value(y[i], a) + a * g) + 0.5 * (beta - cw * a).powi(2)
+        };
+        (0..y.len()).map(row).sum()
+    }
 }
 
-/// How well to solve a Newton system: the gap falls with the square of this, until it is small enough.
-fn forcing(gap: f64, tol: f64) -> f64 {
-    if gap.is_finite() { (0.0001 * tol / gap).sqrt().clamp(1e-6, 1e-4) } else { 1e-4 }
+/// Conjugate gradients on one system.
+struct Gradients<'a> {
+    system: &'a System,
+    /// M⁻¹s, and sᵀM⁻¹s.
+    normal: Vec<f64>,
+    normal_size: f64,
+    direction: Direction,
+    residual: Vec<f64>,
+    search: Vec<f64>,
+    /// S½ times the search direction.
+    scaled: Vec<f64>,
+    energy: f64,
+    done: bool,
+}
+
+impl<'a> Gradients<'a> {
+    /// Starts from Δβ = 0 where the curvature allows it, shifted along M⁻¹s until the constraint holds.
+    fn new(system: &'a System, normal: Vec<f64>) -> Self {
+        let System { root, residual, .. } = system;
+        let normal_size = dot(root, &normal);
+        let v: Vec<f64> = root.iter().zip(residual).map(|(&s, r)| if s > 0.3 { -r / s } else { 0.0 }).collect();
+        let shift = if normal_size > 0.0 { (system.constraint - dot(root, &v)) / normal_size } else { 0.0 };
+        let v: Vec<f64> = v.iter().zip(&normal).map(|(v, z)| v + shift * z).collect();
+        let beta = (0..v.len()).map(|i| residual[i] + root[i] * v[i]).collect();
+        let direction = Direction { beta, f: Vec::new(), b: 0.0, passes: 1 };
+        let (search, scaled) = (Vec::new(), Vec::new());
+        Self { system, normal, normal_size, direction, residual: v, search, scaled, energy: 0.0, done: false }
+    }
+
+    /// The first residual, from v and KΔβ.
+    fn begin(&mut self, product: Vec<f64>) {
+        for ((v, s), f) in self.residual.iter_mut().zip(&self.system.root).zip(&product) {
+            *v = -*v - s * f;
+        }
+        self.direction.f = product;
+    }
+
+    /// The next search direction, from the preconditioned residual, unless the residual is small enough.
+    fn aim(&mut self, mut z: Vec<f64>) {
+        let System { root, enough, .. } = self.system;
+        let shift = if self.normal_size > 0.0 { dot(root, &z) / self.normal_size } else { 0.0 };
+        for (z, normal) in z.iter_mut().zip(&self.normal) {
+            *z -= shift * normal;
+        }
+        self.direction.b = shift;
+        let gap: f64 = self.residual.iter().zip(root).map(|(r, s)| 0.5 * (r - s * shift).powi(2)).sum();
+        let energy = dot(&self.residual, &z);
+        if gap <= *enough || !(energy > 0.0 && energy.is_finite()) {
+            self.done = true;
+            return;
+        }
+        if self.search.is_empty() {
+            self.search = z;
+        } else {
+            let keep = energy / self.energy;
+            for (p, z) in self.search.iter_mut().zip(z) {
+                *p = z + keep * *p;
+            }
+        }
+        self.energy = energy;
+        self.scaled = root.iter().zip(&self.search).map(|(s, p)| s * p).collect();
+    }
+
+    /// Moves along the search direction, given K times the scaled one.
+    fn advance(&mut self, product: &[f64]) {
+        self.direction.passes += 1;
+        let curvature = dot(&self.search, &self.search) + dot(&self.scaled, product);
+        if !(curvature > 0.0 && curvature.is_finite()) {
+            self.done = true; // indefinite to rounding: what there is must do
+            return;
+        }
+        let t = self.energy / curvature;
+        for (i, product) in product.iter().enumerate() {
+            self.direction.beta[i] += t * self.scaled[i];
+            self.direction.f[i] += t * product;
+            self.residual[i] -= t * (self.search[i] + self.system.root[i] * product);
+        }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -4,7 +4,7 @@
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use kernelpath::{
-    Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, Solver, fit_paths,
+    Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, Solver, Task, fit_paths,
 };
 
 pub const ALL_LOSSES: &[Loss] = &[
@@ -46,11 +46,10 @@ pub fn kernel(shape: Shape) -> KernelFn {
     KernelFn::new(shape, 0.5).unwrap()
 }
 
-pub fn request<'a>(x: &'a [f64], p: usize, y: &'a [f64], loss: Loss, shape: Shape, cs: &'a [f64]) -> Request<'a> {
+pub fn request<'a>(x: &'a [f64], p: usize, y: &[f64], loss: Loss, shape: Shape, cs: &'a [f64]) -> Request<'a> {
     Request {
         x: Rows::from_slice(x, p).unwrap(),
-        y,
-        losses: vec![loss],
+        tasks: vec![Task::new(loss, y)],
         solver: Solver::Auto,
         kernel: kernel(shape),
         cs,
@@ -68,8 +67,9 @@ pub fn fit(request: &Request) -> PathFit {
 /// The refit alone, on some rows (repetitions allowed).
 pub fn naive_refit(request: &Request, p: usize, x: &[f64], rows: &[usize]) -> PathFit {
     let sub_x: Vec<f64> = rows.iter().flat_map(|&i| x[i * p..(i + 1) * p].to_vec()).collect();
-    let sub_y: Vec<f64> = rows.iter().map(|&i| request.y[i]).collect();
-    let sub = Request { x: Rows::from_slice(&sub_x, p).unwrap(), y: &sub_y, folds: Folds::None, ..request.clone() };
+    let sub_y: Vec<f64> = rows.iter().map(|&i| request.tasks[0].y[i]).collect();
+    let tasks = vec![Task::new(request.tasks[0].loss, &sub_y)];
+    let sub = Request { x: Rows::from_slice(&sub_x, p).unwrap(), tasks, folds: Folds::None, ..request.clone() };
     fit(&sub)
 }
 

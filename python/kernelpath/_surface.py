@@ -1,0 +1,70 @@
+"""The models of one machine over C and γ, as one path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelpath import _core
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The paths of one machine, one a γ, laid end to end: position g · n_Cs + c is the c-th C of the g-th γ."""
+
+    paths: list[_core.PathFit]
+
+    @property
+    def scores(self) -> Matrix:
+        """Weighted mean scores of the folds, shape (n_folds, n_gammas · n_Cs)."""
+        return self._side_by_side("scores")
+
+    @property
+    def gaps(self) -> Matrix:
+        """Relative duality gaps of the folds and the refit."""
+        return self._side_by_side("gaps")
+
+    @property
+    def status(self) -> npt.NDArray[np.str_]:
+        """How each solve ended."""
+        return np.array(_core.STATUS_NAMES)[self._side_by_side("status")]
+
+    @property
+    def n_iter(self) -> npt.NDArray[np.int64]:
+        """Steps of each solve."""
+        return self._side_by_side("n_iter")
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the time budget ended the fit."""
+        return any(path.timed_out for path in self.paths)
+
+    def oof(self, fold: int) -> Matrix:
+        """Values of a fold's test rows, shape (n_test, n_gammas · n_Cs)."""
+        return np.hstack([path.oof(fold) for path in self.paths])
+
+    def oof_matrix(self) -> Matrix:
+        """Mean value of each row over the folds that held it out, shape (n, n_gammas · n_Cs)."""
+        return np.hstack([path.oof_matrix() for path in self.paths])
+
+    def coef(self, k: int) -> npt.NDArray[np.float64]:
+        """β of the refit at position `k`."""
+        path, c = self._at(k)
+        return path.coef(c)
+
+    def refit(self, k: int) -> tuple[float, float, float]:
+        """Intercept, primal and dual value of the refit at position `k`."""
+        path, c = self._at(k)
+        return float(path.intercepts[c]), float(path.primal[-1, c]), float(path.dual[-1, c])
+
+    def _at(self, k: int) -> tuple[_core.PathFit, int]:
+        gamma, c = divmod(k, self.paths[0].gaps.shape[1])
+        return self.paths[gamma], c
+
+    def _side_by_side(self, name: str) -> Any:
+        return np.hstack([getattr(path, name) for path in self.paths])

@@ -1,0 +1,67 @@
+"""Sample and class weights as one weight a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Weights = npt.NDArray[np.float64]
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Weights | None:
+    """Weights of the rows, finite and at least 0, one of them above; None where there are none."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: sample_weight must have one number a row"
+        )
+    bad = np.flatnonzero(~((weight >= 0.0) & np.isfinite(weight)))
+    if bad.size:
+        raise ValueError(
+            f"Negative values in data passed to sample_weight: it must be finite and at least 0, got {weight[bad[0]]} "
+            f"in row {bad[0]}"
+            if weight[bad[0]] < 0.0
+            else f"sample_weight must be finite and at least 0, got {weight[bad[0]]} in row {bad[0]}"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: no row is left to learn from")
+    return weight
+
+
+def with_class_weights(
+    class_weight: Any, classes: npt.NDArray[Any], index: npt.NDArray[np.intp], weight: Weights | None
+) -> Weights | None:
+    """The weights times those of the rows' classes, ``classes[index]``."""
+    if class_weight is None:
+        return weight
+    own = np.ones(len(index)) if weight is None else weight
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight={class_weight!r} is not known; pass a dict, 'balanced' or None")
+        of_class = own.sum() / (len(classes) * np.bincount(index, own, len(classes)))
+    elif isinstance(class_weight, Mapping):
+        labels = classes.tolist()
+        unknown = [label for label in class_weight if label not in labels]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class of y: {labels}")
+        of_class = np.array([_number(label, class_weight.get(label, 1.0)) for label in labels])
+    else:
+        raise TypeError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
+    return own * of_class[index]
+
+
+def _number(label: Any, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"class_weight[{label!r}] must be a number > 0, got {value!r}") from None
+    if not (number > 0.0 and np.isfinite(number)):
+        raise ValueError(f"class_weight[{label!r}] must be a finite number > 0, got {value!r}")
+    return number
