@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("KERNELPATH_DATA", HERE.parents[1] / "shared" / "data"))
 TORCHKM_GRID = np.logspace(np.log10(5e-8), np.log10(0.05), 50)
 ESTIMATORS = {"svc": KernelSVC, "logistic": KernelLogistic, "dwd": KernelDWD, "quantile": KernelQuantile}
+CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MB = 1e6
 
 
@@ -182,6 +184,22 @@ def against_own_svm(bars: dict[str, float], n: int, Cs: np.ndarray = GRID) -> Ro
     )
 
 
+def calibration_share(n: int, bar: float) -> Row:
+    """The seconds of each calibration, as a part of the seconds of the fit it belongs to."""
+    X, y = simulated("svc", n)
+    fits = {method: fit(X, y, estimator=partial(KernelSVC, probability=method)) for method in CALIBRATIONS}
+    shares = {method: f.estimator.calibration_seconds_ / f.estimator.fit_seconds_ for method, f in fits.items()}
+    worst_gap = max(ours.worst_gap for ours in fits.values())
+    return Row(
+        f"probability, n = {n}, p = 10",
+        ", ".join(f"{method} {share:.2%}" for method, share in shares.items()),
+        worst_gap,
+        f"fit {fits[CALIBRATIONS[0]].seconds:.2f} s",
+        bar=f"≤ {bar:.0%} of the fit",
+        passed=worst_gap <= TOL and max(shares.values()) <= bar,
+    )
+
+
 def report(name: str, X: np.ndarray, y: np.ndarray, Cs: np.ndarray) -> Row:
     ours = fit(X, y, Cs)
     passed = ours.worst_gap <= TOL
@@ -267,6 +285,12 @@ def spectral_quantile(quick: bool) -> Row:
 def losses5000(quick: bool) -> Row:
     """Mixture, n = 5000, p = 10: logistic, DWD and quantile against our own SVM"""
     return against_own_svm({"logistic": 4.0, "dwd": 4.0, "quantile": 2.0}, 5000)
+
+
+@case("probability")
+def probability(quick: bool) -> Row:
+    """Mixture, n = 2000, p = 10: what calibrated probabilities add to a fit"""
+    return calibration_share(2000, 0.02)
 
 
 @case("torchkm10000")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ import numpy as np
 from PIL import Image
 from scipy.special import expit, ndtri
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR
+from kernelpath.display import CalibrationDisplay, CVCurveDisplay, GapDisplay, SupportPathDisplay
 
 FOLDER = Path(__file__).resolve().parent / "img"
 WIDE = (8.4, 3.6)
@@ -259,6 +262,54 @@ def smoothing() -> plt.Figure:
     left.set(xlabel="margin u = y f", title="Loss")
     right.set(xlabel="margin u = y f", title="y a = −dL/du")
     left.legend()
+    return figure
+
+
+@picture
+def calibration() -> plt.Figure:
+    """Probabilities of new rows; and beside them those of an SVM pressed through the logistic function."""
+    X, y = make_moons(300, noise=0.4, random_state=0)
+    X_new, y_new = make_moons(3000, noise=0.4, random_state=1)
+    clf = KernelLogistic(gamma=1.0, scoring="neg_log_loss", random_state=0).fit(X, y)
+    svc = KernelSVC(gamma=1.0, random_state=0).fit(X, y)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
+    CalibrationDisplay.from_estimator(clf, X_new, y_new, annotate_counts=True, ax=left)
+    options = {"strategy": "quantile", "pos_label": 1, "ax": right}
+    CalibrationDisplay.from_estimator(clf, X_new, y_new, **options)
+    pressed = expit(svc.decision_function(X_new))
+    CalibrationDisplay.from_predictions(y_new, pressed, name="expit of KernelSVC", **options)
+    left.set_title('strategy="uniform", annotate_counts=True')
+    right.set_title('strategy="quantile", two displays')
+    return figure
+
+
+@picture
+def paths() -> plt.Figure:
+    """Scores and support vectors over C."""
+    X, y = make_moons(300, noise=0.4, random_state=0)
+    clf = KernelSVC(gamma=1.0, random_state=0).fit(X, y)
+    levels = KernelQuantile(tau=[0.1, 0.5, 0.9], gamma=0.5, random_state=0).fit(*widening(200, seed=0))
+    tube = KernelSVR(epsilon=0.4, gamma=0.5, random_state=0).fit(*widening(200, seed=0))
+    figure, panels = plt.subplots(2, 2, figsize=(8.4, 6.0), layout="constrained")
+    for above, model in zip(panels[0], (clf, levels), strict=True):
+        CVCurveDisplay.from_estimator(model, ax=above)
+        above.set_title(f"CVCurveDisplay, {type(model).__name__}")
+    for below, model in zip(panels[1], (clf, tube), strict=True):
+        SupportPathDisplay.from_estimator(model, ax=below)
+        below.set_title(f"SupportPathDisplay, {type(model).__name__}")
+    return figure
+
+
+@picture
+def gaps() -> plt.Figure:
+    """All models proved; and what too few steps leave open."""
+    X, y = make_moons(300, noise=0.4, random_state=0)
+    figure, (left, right) = plt.subplots(1, 2, figsize=WIDE, layout="constrained")
+    GapDisplay.from_estimator(KernelSVC(gamma=1.0, random_state=0).fit(X, y), ax=left)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        hurried = KernelSVC(gamma=1.0, max_iter=200, random_state=0).fit(X, y)
+    GapDisplay.from_estimator(hurried, ax=right)
     return figure
 
 

@@ -19,20 +19,17 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
-from kernelpath._folds import Folds, among_rows, make_folds
+from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
 from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
 from kernelpath._surface import Surface
-from kernelpath._tuning import HeldOut, Tuned, check_tunable, tuned_apart
+from kernelpath._tuning import HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._weights import Weights, checked_weights
 
 KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
 AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-
-# Loss, its constant, targets, weights (None: all 1), and the rows these are of (None: all).
-Task = tuple[str, float, npt.NDArray[np.float64], Weights | None, npt.NDArray[np.int64] | None]
 
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
@@ -116,6 +113,7 @@ class _KernelPathBase(BaseEstimator):
         """
         started = time.perf_counter()
         settings, scorer = Settings.of(self), make_scorer(self.scoring)
+        self._check_parameters()
         X, y = self._checked_training(X, y)
         n_rows = len(y)
         weight = checked_weights(sample_weight, n_rows)
@@ -165,6 +163,7 @@ class _KernelPathBase(BaseEstimator):
         self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
         self._keep_model(tuned, X, y, rows, n_rows)
         self._keep_oof(tuned, held_out, rows, n_rows)
+        self._keep_probabilities(tuned, tasks, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
         return self
@@ -206,6 +205,14 @@ class _KernelPathBase(BaseEstimator):
     def _stand_in(self, values: npt.NDArray[np.float64]) -> Any:
         """An estimator that answers with these out-of-fold values."""
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Refuse, before any work, parameters that only this estimator has."""
+        return
+
+    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
+        """Probabilities of the held-out rows, and what predicts others, for estimators that have them."""
+        return
 
     def _heading(self, k: int) -> str:
         """What sets the k-th of several losses apart."""
@@ -353,15 +360,6 @@ class _KernelPathBase(BaseEstimator):
                 messages.append(self._headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
-
-
-def spread(values: npt.NDArray[Any], rows: npt.NDArray[np.intp] | None, n_rows: int) -> npt.NDArray[Any]:
-    """Values of some rows among NaN for the others."""
-    if rows is None:
-        return values
-    all_rows = np.full((n_rows, *values.shape[1:]), np.nan)
-    all_rows[rows] = values
-    return all_rows
 
 
 def _numeric(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

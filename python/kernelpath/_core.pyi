@@ -11,10 +11,12 @@ _Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 _Progress: TypeAlias = Callable[[int, int, str], object] | None
 
 __all__ = [
+    "CALIBRATIONS",
     "KERNELS",
     "LOSSES",
     "SOLVERS",
     "STATUS_NAMES",
+    "Calibration",
     "PathFit",
     "__version__",
     "available_memory",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 __version__: str
+CALIBRATIONS: tuple[str, ...]
 KERNELS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
@@ -120,3 +123,26 @@ class PathFit:
     def coef(self, k: int) -> _Double: ...
     def oof(self, fold: int) -> _Double: ...
     def oof_matrix(self) -> _Double: ...
+
+@final
+class Calibration:
+    def __new__(
+        cls, method: str, slope: float, intercept: float, points: Sequence[tuple[float, float]]
+    ) -> Calibration: ...
+    @staticmethod
+    def fit(
+        method: str, scores: _Double, positive: npt.NDArray[np.bool_], weights: _Double | None = None
+    ) -> Calibration: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def slope(self) -> float | None: ...
+    @property
+    def intercept(self) -> float | None: ...
+    @property
+    def points(self) -> _Double | None: ...
+    def probability(self, scores: _Double) -> _Double: ...
+    def log_odds(self, scores: _Double) -> _Double: ...
+    def __reduce__(
+        self,
+    ) -> tuple[type[Calibration], tuple[str, float, float, list[tuple[float, float]]]]: ...

@@ -79,3 +79,12 @@ def among_rows(cv: Any, rows: Index, n_rows: int) -> Any:
         parts = [place[part] for part in _fold(k, split, n_rows)]
         folds.append(tuple(part[part >= 0] for part in parts))
     return folds
+
+
+def spread(values: npt.NDArray[Any], rows: Index | None, n_rows: int) -> npt.NDArray[Any]:
+    """Values of some rows among NaN for the others."""
+    if rows is None:
+        return values
+    all_rows = np.full((n_rows, *values.shape[1:]), np.nan)
+    all_rows[rows] = values
+    return all_rows

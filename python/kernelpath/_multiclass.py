@@ -34,6 +34,11 @@ class Machines:
         classes = np.arange(n_classes)
         return cls(pairs[:, :1] == classes, pairs[:, 1:] == classes, votes=True)
 
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.plus.shape[1]
+
     def names(self, classes: npt.NDArray[Any]) -> list[tuple[Any, Any]]:
         """The labels each machine sets apart; None for all others."""
         labels = classes.tolist()

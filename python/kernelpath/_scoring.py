@@ -138,5 +138,5 @@ def _score(scorer: Scorer, stand_in: Callable[[Any], Any], values: Any, X: Any, 
         if "predict_proba" not in str(error):
             raise
         raise ValueError(
-            f"{scorer!r} needs predict_proba, which this estimator does not have; use {model.scorers_that_fit}"
+            f"{scorer!r} needs predict_proba, which the model of a fold does not have; use {model.scorers_that_fit}"
         ) from error

@@ -160,6 +160,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
 
     def complete(cls: _Class) -> _Class:
         spell_out_signature(cls)
+        _keep_score_name(cls, score)
         if cls.__doc__ is not None:  # python -OO has none
             classifies = splitter == "StratifiedKFold"
             parameters = (CLASSIFIER_PARAMETERS.rstrip() if classifies else "") + PARAMETERS
@@ -182,6 +183,10 @@ def spell_out_signature(cls: Any) -> None:
     names = {p.name for p in keywords}
     keywords += [p for p in shared.parameters.values() if p.name not in names]
     cls.__init__.__signature__ = own.replace(parameters=keywords)
+
+
+def _keep_score_name(cls: Any, score: str) -> None:
+    cls._score_name = score.removeprefix("the ")
 
 
 def _inserted(text: str, parts: dict[str, str]) -> str:

@@ -19,6 +19,9 @@ from kernelpath._weights import Weights
 
 Matrix = npt.NDArray[np.float64]
 
+# Loss, its constant, targets, weights (None: all 1), and the rows these are of (None: all).
+Task = tuple[str, float, Matrix, Weights | None, npt.NDArray[np.int64] | None]
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -85,6 +88,11 @@ class Tuned:
     def coef(self) -> npt.NDArray[np.float64]:
         """β of the chosen model."""
         return self.surface.coef(self.best)
+
+
+def held_out_values(tuned: list[Tuned]) -> Matrix:
+    """Out-of-fold values of the chosen models, a column a machine."""
+    return np.column_stack([t.surface.oof_matrix()[:, t.best] for t in tuned])
 
 
 def tuned_apart(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:

@@ -11,7 +11,9 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from kernelpath._base import Task, _KernelPathBase, spread
+from kernelpath._base import _KernelPathBase
+from kernelpath._calibration import CalibratedMixin
+from kernelpath._folds import spread
 from kernelpath._multiclass import Machines
 from kernelpath._scoring import (
     OutOfFoldClassifier,
@@ -23,7 +25,7 @@ from kernelpath._scoring import (
 from kernelpath._settings import Grid, Loss, Settings, choice
 from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
 from kernelpath._surface import Surface
-from kernelpath._tuning import HeldOut, Tuned, tuned_apart, tuned_jointly
+from kernelpath._tuning import HeldOut, Task, Tuned, held_out_values, tuned_apart, tuned_jointly
 from kernelpath._weights import Weights, with_class_weights
 
 if TYPE_CHECKING:
@@ -145,8 +147,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         if self._machines is None:
             super()._keep_oof(tuned, held_out, rows, n_rows)
             return
-        values = np.column_stack([t.surface.oof_matrix()[:, t.best] for t in tuned])
-        self.oof_decision_ = spread(self._combined(values), rows, n_rows)
+        self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
 
     def _by_table(self) -> Iterable[tuple[Any, ...]]:
         if self._machines is None or self.tune == "each":
@@ -166,7 +167,7 @@ spell_out_signature(_KernelClassifier)
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
-class KernelSVC(_KernelClassifier):
+class KernelSVC(CalibratedMixin, _KernelClassifier):
     """Kernel support vector classifier, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -180,11 +181,24 @@ class KernelSVC(_KernelClassifier):
     ----------
     loss : {"hinge", "squared_hinge"}, default="hinge"
         max(0, 1 − yf), whose models have few support vectors, or its square.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        How decision values become probabilities, True meaning "sigmoid"; False leaves out `predict_proba`. The map is
+        fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
+        goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
+        between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
+        crosses ½.
     {parameters}
 
     Attributes
     ----------
     {attributes}
+    calibration_ : Calibrator or list of Calibrator
+        The map from f to P(``classes_[1]``), with its `slope`, `intercept` or `points`; for more than two classes one
+        a machine; with `probability` only.
+    oof_proba_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the out-of-fold values, NaN for rows never held out; with `probability` only.
+    calibration_seconds_ : float
+        Time that `probability` took.
 
     Examples
     --------
@@ -196,9 +210,12 @@ class KernelSVC(_KernelClassifier):
     True
     """
 
-    def __init__(self, *, loss: str = "hinge", **shared: Unpack[ClassifierParameters]) -> None:
+    def __init__(
+        self, *, loss: str = "hinge", probability: Any = False, **shared: Unpack[ClassifierParameters]
+    ) -> None:
         super().__init__(**shared)
         self.loss = loss
+        self.probability = probability
 
     def _losses(self) -> Loss:
         return choice("loss", self.loss, ("hinge", "squared_hinge")), 0.0
@@ -223,6 +240,8 @@ class KernelLogistic(_KernelClassifier):
     Attributes
     ----------
     {attributes}
+    oof_proba_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the out-of-fold values; NaN for rows never held out.
 
     Examples
     --------
@@ -279,9 +298,12 @@ class KernelLogistic(_KernelClassifier):
             return probabilities(values[:, 0])
         return self._machines.probabilities(expit(values))
 
+    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
+        self.oof_proba_ = spread(self._native_probabilities(held_out_values(tuned)), rows, n_rows)
+
 
 @estimator(splitter="StratifiedKFold", score="accuracy")
-class KernelDWD(_KernelClassifier):
+class KernelDWD(CalibratedMixin, _KernelClassifier):
     """Kernel distance-weighted discrimination, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -294,11 +316,24 @@ class KernelDWD(_KernelClassifier):
 
     Parameters
     ----------
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        How decision values become probabilities, True meaning "sigmoid"; False leaves out `predict_proba`. The map is
+        fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
+        goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
+        between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
+        crosses ½.
     {parameters}
 
     Attributes
     ----------
     {attributes}
+    calibration_ : Calibrator or list of Calibrator
+        The map from f to P(``classes_[1]``), with its `slope`, `intercept` or `points`; for more than two classes one
+        a machine; with `probability` only.
+    oof_proba_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the out-of-fold values, NaN for rows never held out; with `probability` only.
+    calibration_seconds_ : float
+        Time that `probability` took.
 
     Examples
     --------
@@ -309,6 +344,10 @@ class KernelDWD(_KernelClassifier):
     >>> bool(clf.gaps_.max() <= 1e-6)
     True
     """
+
+    def __init__(self, *, probability: Any = False, **shared: Unpack[ClassifierParameters]) -> None:
+        super().__init__(**shared)
+        self.probability = probability
 
     def _losses(self) -> Loss:
         return "dwd", 0.0

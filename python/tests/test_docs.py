@@ -59,6 +59,9 @@ def test_docstring(name):
     assert described == list(inspect.signature(kind).parameters)
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.standard_normal((20, 1)), columns=["x"])
-    model = kind(Cs=[1.0, 2.0], cv=2).fit(X, X["x"] > 0)
+    model = kind(Cs=[1.0, 2.0], cv=2)
+    if "probability" in model.get_params():
+        model.set_params(probability=True)  # some attributes are there only then
+    model.fit(X, X["x"] > 0)
     described = ", ".join(re.findall(r"^    ((?:\w+_, )*\w+_) : ", attributes, flags=re.MULTILINE)).split(", ")
     assert sorted(described) == sorted(key for key in vars(model) if key.endswith("_") and not key.startswith("_"))

@@ -33,9 +33,9 @@ KNOWN_GAPS: dict[str, str] = {}
 CLASSIFIER_PARAMETERS = "class_weight multi_class tune"
 
 OWN_PARAMETERS = {
-    KernelSVC: f"loss {CLASSIFIER_PARAMETERS}",
+    KernelSVC: f"loss probability {CLASSIFIER_PARAMETERS}",
     KernelLogistic: CLASSIFIER_PARAMETERS,
-    KernelDWD: CLASSIFIER_PARAMETERS,
+    KernelDWD: f"probability {CLASSIFIER_PARAMETERS}",
     KernelQuantile: "tau noncrossing",
     KernelSVR: "epsilon",
     KernelRegressor: "loss delta tau",
@@ -46,6 +46,8 @@ OWN_PARAMETERS = {
     [
         *(kind(Cs=5, cv=2) for kind in OWN_PARAMETERS),
         KernelSVC(Cs=5, cv=2, loss="squared_hinge"),
+        KernelSVC(Cs=5, cv=2, probability=True),
+        KernelDWD(Cs=5, cv=2, probability="isotonic"),
         KernelRegressor(Cs=5, cv=2, loss="huber"),
         KernelRegressor(Cs=5, cv=2, loss="expectile"),
     ],

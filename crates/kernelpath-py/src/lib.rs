@@ -10,13 +10,13 @@ use std::time::Duration;
 use boundary::{Matrix, run, unwrap};
 use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
 use kernelpath::{
-    Bandwidth, Control, Fold, Folds, Kernel, KernelFn, Loss, PathFit as Fit, Precision, Request, Selection, Settings,
-    Shape, Solver, Status, Task,
+    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Loss, Method, PathFit as Fit,
+    Precision, Request, Selection, Settings, Shape, Solver, Status, Task,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<KernelFn> {
     unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
@@ -375,23 +375,90 @@ impl PathFit {
 
     /// Mean decision value of each row over the folds that held it out, shape (n, n_C); NaN if none did.
     fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let m = self.fit.cs.len();
-        let mut sums = vec![0.0; self.fit.n * m];
-        let mut counts = vec![0.0; self.fit.n];
-        for (by_c, test) in self.fit.oof.iter().zip(&self.fit.test) {
-            for (at, &row) in test.iter().enumerate() {
-                counts[row] += 1.0;
-                for (k, f) in by_c.iter().enumerate() {
-                    sums[row * m + k] += f[at];
-                }
-            }
+        let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
+        let values = (0..self.fit.n).flat_map(|row| by_c.iter().map(move |f| f[row])).collect();
+        matrix(py, values, self.fit.cs.len())
+    }
+}
+
+/// A fitted map from scores to probabilities.
+#[pyclass(frozen, module = "kernelpath._core")]
+struct Calibration(Calibrated);
+
+/// Method, slope, intercept, points: the arguments of its constructor.
+type CalibrationState = (&'static str, f64, f64, Vec<(f64, f64)>);
+
+#[pymethods]
+impl Calibration {
+    /// What `__reduce__` gave: parts that the method does not have are ignored.
+    #[new]
+    fn new(method: &str, slope: f64, intercept: f64, points: Vec<(f64, f64)>) -> PyResult<Self> {
+        Ok(Self(match unwrap(Method::from_name(method))? {
+            Method::Isotonic => Calibrated::Isotonic { points },
+            Method::Temperature => Calibrated::Temperature { slope },
+            _ => Calibrated::Sigmoid { slope, intercept },
+        }))
+    }
+
+    /// Fits scores of held-out rows; rows of weight 0 do not count.
+    #[staticmethod]
+    #[pyo3(signature = (method, scores, positive, weights=None))]
+    fn fit(
+        py: Python<'_>,
+        method: &str,
+        scores: PyReadonlyArray1<'_, f64>,
+        positive: PyReadonlyArray1<'_, bool>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        let method = unwrap(Method::from_name(method))?;
+        let (scores, positive) = (scores.as_array().to_vec(), positive.as_array().to_vec());
+        let weights = weights.map(|w| w.as_array().to_vec());
+        let fit = || Calibrated::fit(method, &scores, &positive, weights.as_deref());
+        run(py, &Control::default(), None, fit).map(Self)
+    }
+
+    /// Its method.
+    #[getter]
+    fn method(&self) -> &'static str {
+        Method::NAMES[self.0.method() as usize]
+    }
+
+    /// a of a sigmoid or a temperature, else None.
+    #[getter]
+    fn slope(&self) -> Option<f64> {
+        match self.0 {
+            Calibrated::Sigmoid { slope, .. } | Calibrated::Temperature { slope } => Some(slope),
+            _ => None,
         }
-        for (row, count) in sums.chunks_exact_mut(m).zip(&counts) {
-            for value in row {
-                *value /= count;
-            }
-        }
-        matrix(py, sums, m)
+    }
+
+    /// b of a sigmoid, else None.
+    #[getter]
+    fn intercept(&self) -> Option<f64> {
+        if let Calibrated::Sigmoid { intercept, .. } = self.0 { Some(intercept) } else { None }
+    }
+
+    /// (f, p) between which an isotonic map is straight, shape (n_points, 2), else None.
+    #[getter]
+    fn points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let Calibrated::Isotonic { points } = &self.0 else { return Ok(None) };
+        matrix(py, points.iter().flat_map(|(f, p)| [*f, *p]).collect(), 2).map(Some)
+    }
+
+    /// P(y = +1) at each score.
+    fn probability<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+        scores.as_array().iter().map(|f| self.0.probability(*f)).collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// log(P(y = +1) / P(y = −1)) at each score.
+    fn log_odds<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+        scores.as_array().iter().map(|f| self.0.log_odds(*f)).collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, CalibrationState) {
+        let points = if let Calibrated::Isotonic { points } = &self.0 { points.clone() } else { Vec::new() };
+        let (slope, intercept) = (self.slope().unwrap_or(0.0), self.intercept().unwrap_or(0.0));
+        (py.get_type::<Self>(), (self.method(), slope, intercept, points))
     }
 }
 
@@ -399,11 +466,13 @@ impl PathFit {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("CALIBRATIONS", PyTuple::new(py, Method::NAMES)?)?;
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
     module.add("LOSSES", PyTuple::new(py, Loss::NAMES)?)?;
     module.add("SOLVERS", PyTuple::new(py, Solver::NAMES)?)?;
     module.add("STATUS_NAMES", PyTuple::new(py, Status::NAMES)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Calibration>()?;
     module.add_class::<PathFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;

@@ -219,6 +219,20 @@ impl PathFit {
         self.test.len()
     }
 
+    /// Mean decision value of each row over the folds that held it out, at the C of index `c`; NaN if none did.
+    pub fn out_of_fold(&self, c: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; self.n];
+        let mut count = vec![0.0; self.n];
+        for (by_c, test) in self.oof.iter().zip(&self.test) {
+            for (&row, f) in test.iter().zip(&by_c[c]) {
+                mean[row] += f;
+                count[row] += 1.0;
+            }
+        }
+        mean.iter_mut().zip(&count).for_each(|(f, count)| *f /= count);
+        mean
+    }
+
     /// Largest gap of all models.
     pub fn worst_gap(&self) -> f64 {
         self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)

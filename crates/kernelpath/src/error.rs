@@ -88,6 +88,12 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// Scores that cannot be turned into probabilities.
+    #[error("calibration: {problem}")]
+    Calibration {
+        /// What is wrong with them.
+        problem: String,
+    },
     /// No loss.
     #[error("no loss given: give at least one")]
     NoLoss,

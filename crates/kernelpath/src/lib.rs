@@ -34,8 +34,10 @@
 //! ```
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
-//! ([`kernel`], [`gram`]), the solver (private), path and folds ([`cv`]), and the machine it runs on.
+//! ([`kernel`], [`gram`]), the solver (private), path and folds ([`cv`]), and the machine it runs on. [`calibrate`] turns the scores
+//! of held-out rows into probabilities.
 
+pub mod calibrate;
 pub mod certificate;
 pub mod cv;
 pub mod data;
@@ -56,6 +58,7 @@ pub mod sparse;
 mod svc;
 mod walk;
 
+pub use calibrate::{Calibration, Method};
 pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 pub use data::Rows;
 pub use error::{Error, Result};

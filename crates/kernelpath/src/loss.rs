@@ -61,7 +61,7 @@ pub struct Kinks {
 
 /// log(1 + eˣ) without overflow.
 #[inline(always)]
-fn log1pexp(x: f64) -> f64 {
+pub(crate) fn log1pexp(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 

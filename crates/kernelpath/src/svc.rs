@@ -1,10 +1,11 @@
 //! The builder, and the trained and tuned machine: a support vector classifier unless another loss is set.
 
+use crate::calibrate::{Calibration, Method};
 use crate::cv::{Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Bandwidth, Kernel};
-use crate::loss::Loss;
+use crate::loss::{Loss, sigmoid};
 use crate::model::Model;
 use crate::observe::Control;
 use crate::path::logspace;
@@ -30,6 +31,7 @@ pub struct SvcBuilder {
     cs: Vec<f64>,
     cv: Cv,
     selection: Selection,
+    probability: Option<Method>,
     settings: Settings,
     precision: Precision,
     threads: usize,
@@ -46,6 +48,7 @@ impl Default for SvcBuilder {
             cs: logspace(1e-3, 1e3, 50),
             cv: Cv::Stratified(DEFAULT_FOLDS),
             selection: Selection::Best,
+            probability: None,
             settings: Settings::default(),
             precision: Precision::Auto,
             threads: 0,
@@ -107,6 +110,13 @@ impl SvcBuilder {
     #[must_use]
     pub fn selection(mut self, selection: Selection) -> Self {
         self.selection = selection;
+        self
+    }
+
+    /// Probabilities for [`Svc::predict_proba`], calibrated on the out-of-fold scores at the chosen C; none unless set.
+    #[must_use]
+    pub fn probability(mut self, method: Method) -> Self {
+        self.probability = Some(method);
         self
     }
 
@@ -172,6 +182,9 @@ impl SvcBuilder {
                 value: self.cs.len() as f64,
             });
         }
+        if self.probability.is_some() {
+            check_probability(self.loss, &folds)?;
+        }
         if let Some(weight) = self.weight.as_ref().filter(|weight| weight.len() != y.len()) {
             let why = "one weight a row of X";
             return Err(Error::Length { what: "the weights", got: weight.len(), expected: y.len(), why });
@@ -200,8 +213,29 @@ impl SvcBuilder {
             });
         };
         let model = Model::new(&x, kernel, &path.coef[best], b);
-        Ok(Svc { model, path, best })
+        let calibrate = |method| calibrate(method, &path.out_of_fold(best), y, self.weight.as_deref());
+        let calibration = self.probability.map(calibrate).transpose()?;
+        Ok(Svc { model, path, best, calibration })
     }
+}
+
+fn check_probability(loss: Loss, folds: &Folds) -> Result<()> {
+    let problem = |problem: String| Err(Error::Calibration { problem });
+    if !loss.is_classification() {
+        return problem(format!("the {} loss has no classes; use a loss of classification", loss.name()));
+    }
+    if *folds == Folds::None {
+        return problem("probabilities are fitted on scores of held-out rows; use folds, such as .cv(5)".into());
+    }
+    Ok(())
+}
+
+/// Rows that no fold held out have no score, and no weight.
+fn calibrate(method: Method, scores: &[f64], y: &[f64], weight: Option<&[f64]>) -> Result<Calibration> {
+    let positive: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
+    let of_row = |i: usize| weight.map_or(1.0, |weight| weight[i]);
+    let weights: Vec<f64> = scores.iter().enumerate().map(|(i, f)| if f.is_nan() { 0.0 } else { of_row(i) }).collect();
+    Calibration::fit(method, scores, &positive, Some(&weights))
 }
 
 /// A trained and tuned kernel machine: a support vector classifier unless another loss was set.
@@ -220,6 +254,7 @@ pub struct Svc {
     model: Model,
     path: PathFit,
     best: usize,
+    calibration: Option<Calibration>,
 }
 
 impl Svc {
@@ -256,5 +291,91 @@ impl Svc {
     /// The class of every row, see [`Model::predict`]; for a regression loss f itself.
     pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
         if self.path.loss.is_classification() { self.model.predict(x) } else { self.model.decision_function(x) }
+    }
+
+    /// The map from f to probabilities, if [`SvcBuilder::probability`] asked for it.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
+    /// P(y = +1) of every row, calibrated as [`SvcBuilder::probability`] says; of the logistic loss, whose f is the
+    /// log-odds, also without.
+    ///
+    /// [`predict`](Self::predict) goes by the sign of f. It agrees with P > ½, except for calibrations that move ½ away
+    /// from f = 0, as all but [`Method::Temperature`] may.
+    pub fn predict_proba<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        let probability = |f: f64| match &self.calibration {
+            Some(calibration) => calibration.probability(f),
+            None => sigmoid(f),
+        };
+        if self.calibration.is_none() && self.path.loss != Loss::Logistic {
+            let problem = "no probabilities were asked for; fit with .probability(Method::Sigmoid)".into();
+            return Err(Error::Calibration { problem });
+        }
+        Ok(self.model.decision_function(x)?.into_iter().map(probability).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cv::Fold;
+
+    /// A noisy step at x = 1.
+    fn step(n: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let x: Vec<f64> = (0..n).map(|_| 4.0 * rng.f64() - 1.0).collect();
+        let y = x.iter().map(|x| if rng.f64() < sigmoid(3.0 * (x - 1.0)) { 1.0 } else { -1.0 }).collect();
+        (x, y)
+    }
+
+    #[test]
+    fn probabilities_are_the_calibrated_out_of_fold_scores() {
+        let (x, y) = step(90);
+        for loss in [Loss::Hinge, Loss::Dwd] {
+            for method in [Method::Sigmoid, Method::Isotonic, Method::Temperature] {
+                let builder = Svc::builder().loss(loss).cs([0.1, 1.0]).probability(method);
+                let svc = builder.fit((x.as_slice(), 1), &y).unwrap();
+                // Each row is held out once: its score is the one its fold gave it.
+                let mut scores = vec![f64::NAN; 90];
+                for (by_c, test) in svc.path.oof.iter().zip(&svc.path.test) {
+                    test.iter().zip(&by_c[svc.best]).for_each(|(&row, &f)| scores[row] = f);
+                }
+                let positive: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
+                let expected = Calibration::fit(method, &scores, &positive, None).unwrap();
+                assert_eq!(svc.calibration(), Some(&expected));
+                let f = svc.decision_function((x.as_slice(), 1)).unwrap();
+                let p = svc.predict_proba((x.as_slice(), 1)).unwrap();
+                assert!(f.iter().zip(&p).all(|(f, p)| *p == expected.probability(*f)));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_never_held_out_do_not_count() {
+        let (x, y) = step(60);
+        let fold = Fold { train: (0..30).collect(), test: (30..60).collect() };
+        let builder = Svc::builder().cs([1.0]).folds(Folds::Splits(vec![fold])).probability(Method::Sigmoid);
+        let svc = builder.fit((x.as_slice(), 1), &y).unwrap();
+        assert!(svc.path.out_of_fold(0)[..30].iter().all(|f| f.is_nan()));
+        let positive: Vec<bool> = y[30..].iter().map(|y| *y > 0.0).collect();
+        let expected = Calibration::fit(Method::Sigmoid, &svc.path.oof[0][0], &positive, None).unwrap();
+        assert_eq!(svc.calibration(), Some(&expected));
+    }
+
+    #[test]
+    fn probabilities_need_classes_folds_and_asking() {
+        let (x, y) = step(40);
+        let rows = (x.as_slice(), 1);
+        let asked = Svc::builder().cs([1.0]).probability(Method::Sigmoid);
+        let message = |builder: SvcBuilder| builder.fit(rows, &y).unwrap_err().to_string();
+        assert!(message(asked.clone().folds(Folds::None)).contains("use folds"));
+        assert!(message(asked.loss(Loss::Squared)).contains("the squared loss has no classes"));
+
+        let svc = Svc::builder().cs([1.0]).fit(rows, &y).unwrap();
+        assert!(svc.predict_proba(rows).unwrap_err().to_string().contains(".probability(Method::Sigmoid)"));
+        let logistic = Svc::builder().loss(Loss::Logistic).cs([1.0]).fit(rows, &y).unwrap();
+        let f = logistic.decision_function(rows).unwrap();
+        assert!(logistic.predict_proba(rows).unwrap().iter().zip(&f).all(|(p, f)| *p == sigmoid(*f)));
     }
 }

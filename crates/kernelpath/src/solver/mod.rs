@@ -220,8 +220,9 @@ fn smo_steps<T: Entry>(
     free: usize,
 ) -> Result<Option<Status>> {
     let mut taken = 0;
-    let target = violation_target(qp, dual_value(qp, point), run.tol);
     while taken < budget {
+        // (The dual of the start may be far larger than that of the optimum.)
+        let target = violation_target(qp, dual_value(qp, point), run.tol);
         let most = (free / 4 + 64).min(run.max_iter - run.steps);
         let report = smo::run(qp, point, most, target, run.control)?;
         run.steps += report.steps;

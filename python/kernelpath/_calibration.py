@@ -1,0 +1,217 @@
+"""Probabilities from decision values, fitted on those of the held-out rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelpath import _core
+from kernelpath._folds import spread
+from kernelpath._multiclass import Machines
+from kernelpath._scoring import log_probabilities, probabilities
+from kernelpath._settings import choice
+from kernelpath._tuning import Task, Tuned, held_out_values
+
+Vector = npt.NDArray[np.float64]
+
+
+class Calibrator:
+    """A map from decision values f of one machine to P(y = +1), which never decreases in f; made by :meth:`fit`.
+
+    Attributes
+    ----------
+    method : {"sigmoid", "isotonic", "temperature"}
+        The form of the map.
+    slope : float or None
+        a of 1 / (1 + exp(−(a f + b))); None for "isotonic".
+    intercept : float or None
+        b of the same, None but for "sigmoid".
+    points : ndarray of shape (n_points, 2) or None
+        (f, P) between which "isotonic" is straight, and outside of which it is constant; None for the others.
+    """
+
+    def __init__(self, fitted: _core.Calibration) -> None:
+        self._fitted = fitted
+
+    @classmethod
+    def fit(cls, method: str, scores: Any, positive: Any, sample_weight: Any = None) -> Calibrator:
+        """Fit the map to decision values of held-out rows.
+
+        Parameters
+        ----------
+        method : {"sigmoid", "isotonic", "temperature"}
+            "sigmoid" is 1 / (1 + exp(−(a f + b))) with a ≥ 0 and Platt's targets (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2)
+            in place of 1 and 0; scores that point the wrong way get a = 0 and the base rate. "temperature" has no b and
+            the targets 1 and 0, with a median |a f| between exp(−10) and exp(10). "isotonic" is the best map that does
+            not decrease.
+        scores : array-like of shape (n_samples,)
+            Decision values; NaN marks a row that was never held out, and is left out.
+        positive : array-like of bool of shape (n_samples,)
+            Whether the row is of the class whose probability is asked for.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights ≥ 0. Integers are the same as repeated rows, also in N₊ and N₋.
+
+        Returns
+        -------
+        Calibrator
+        """
+        scores, positive = _vector("scores", scores), np.asarray(positive)
+        if positive.dtype != np.bool_ or positive.ndim != 1:
+            raise TypeError(
+                "positive must be a one-dimensional array of booleans, such as y == classes_[1], "
+                f"got {positive.dtype} of shape {positive.shape}"
+            )
+        weights = np.ones(len(scores)) if sample_weight is None else _vector("sample_weight", sample_weight)
+        if len(weights) == len(scores):
+            weights = np.where(np.isnan(scores), 0.0, weights)
+        return cls(_core.Calibration.fit(choice("method", method, _core.CALIBRATIONS), scores, positive, weights))
+
+    @property
+    def method(self) -> str:
+        return self._fitted.method
+
+    @property
+    def slope(self) -> float | None:
+        return self._fitted.slope
+
+    @property
+    def intercept(self) -> float | None:
+        return self._fitted.intercept
+
+    @property
+    def points(self) -> Vector | None:
+        return self._fitted.points
+
+    def probability(self, scores: Any) -> Vector:
+        """P(y = +1) at each decision value; NaN stays NaN."""
+        return self._fitted.probability(_vector("scores", scores))
+
+    def log_odds(self, scores: Any) -> Vector:
+        """log(P(y = +1) / P(y = −1)) at each decision value; infinite where an "isotonic" probability is 0 or 1."""
+        return self._fitted.log_odds(_vector("scores", scores))
+
+    def __repr__(self) -> str:
+        parts = [("slope", self.slope), ("intercept", self.intercept)]
+        shown = [f"{name}={value:.6g}" for name, value in parts if value is not None]
+        if self.points is not None:
+            shown.append(f"n_points={len(self.points)}")
+        return f"Calibrator({self.method!r}, {', '.join(shown)})"
+
+
+def calibration_method(probability: Any, cv: Any) -> str | None:
+    """The method that the parameter `probability` names, None for none; an error if it cannot be had."""
+    if isinstance(probability, bool | np.bool_):
+        method = "sigmoid" if probability else None
+    elif isinstance(probability, str) and probability in _core.CALIBRATIONS:
+        method = probability
+    else:
+        known = ", ".join(map(repr, _core.CALIBRATIONS))
+        raise ValueError(f"probability={probability!r} is not available; available: False, True ('sigmoid'), {known}")
+    if method is not None and cv is None:
+        raise ValueError(
+            f"probability={probability!r} is fitted on the decision values of held-out rows, and cv=None holds none "
+            "out; pass folds, such as cv=5, or probability=False"
+        )
+    return method
+
+
+def _asked_for(estimator: Any) -> bool:
+    if isinstance(estimator.probability, bool | np.bool_) and not estimator.probability:
+        raise AttributeError(
+            f"{type(estimator).__name__} has probabilities only if asked for before fit: probability=True, or one of "
+            + ", ".join(map(repr, _core.CALIBRATIONS))
+        )
+    return True
+
+
+class CalibratedMixin:
+    """`predict_proba` for a classifier with the parameter `probability`."""
+
+    probability: Any
+    cv: Any
+    _machines: Machines | None
+    _decision_values: Callable[[Any], Vector]
+
+    @available_if(_asked_for)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Vector:
+        """Probability of each class: the decision value, mapped by `calibration_`.
+
+        Those of more than two classes are the normalised ones of their machines ("ovr"), or fit those of all pairs
+        best ("ovo").
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        check_is_fitted(self, "calibration_")
+        return self._calibrated(self._decision_values(X))
+
+    @available_if(_asked_for)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Vector:
+        """Logarithm of the probability of each class; −inf only where a probability is 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        check_is_fitted(self, "calibration_")
+        values = self._decision_values(X)
+        if isinstance(self.calibration_, Calibrator):
+            return log_probabilities(self.calibration_.log_odds(values[:, 0]))
+        with np.errstate(divide="ignore"):
+            return np.log(self._calibrated(values))
+
+    def _calibrated(self, values: Vector) -> Vector:
+        """Probabilities of the classes from the machines' values, a column each."""
+        if isinstance(self.calibration_, Calibrator):
+            return probabilities(self.calibration_.log_odds(values[:, 0]))
+        assert self._machines is not None
+        machines = zip(self.calibration_, values.T, strict=True)
+        return self._machines.probabilities(np.column_stack([c.probability(v) for c, v in machines]))
+
+    def _check_parameters(self) -> None:
+        calibration_method(self.probability, self.cv)
+
+    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
+        method = calibration_method(self.probability, self.cv)
+        if method is None:
+            for name in ("calibration_", "oof_proba_", "calibration_seconds_"):
+                vars(self).pop(name, None)  # of an earlier fit
+            return
+        started = time.perf_counter()
+        values = held_out_values(tuned)
+        calibrators = []
+        for (_, _, targets, weight, own), column in zip(tasks, values.T, strict=True):
+            scores = column if own is None else column[own]
+            calibrators.append(Calibrator.fit(method, scores, targets > 0.0, weight))
+        self.calibration_ = calibrators[0] if self._machines is None else calibrators
+        seen = ~np.isnan(values).any(axis=1)
+        proba = np.full((len(values), 2 if self._machines is None else self._machines.n_classes), np.nan)
+        proba[seen] = self._calibrated(values[seen])
+        self.oof_proba_ = spread(proba, rows, n_rows)
+        self.calibration_seconds_ = time.perf_counter() - started
+
+
+def _vector(name: str, values: Any) -> Vector:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    return array
