@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
@@ -86,6 +87,7 @@ class _KernelPathBase(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
     def fit(self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> _Self:
@@ -93,9 +95,10 @@ class _KernelPathBase(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, or the symmetric matrix K(X, X) of shape (n_samples, n_samples) when
-            ``kernel="precomputed"``. float32 and float64 arrays are read in place, in any memory order.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the symmetric matrix K(X, X) of shape (n_samples, n_samples), dense, when
+            ``kernel="precomputed"``. float32 and float64 arrays are read in place, in any memory order, and so is a
+            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -221,7 +224,7 @@ class _KernelPathBase(BaseEstimator):
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
-        return self._expansion(_floating(_numeric(self, X, reset=False)))
+        return self._expansion(_readable(_numeric(self, X, reset=False)))
 
     def _expansion(self, X: Any, columns: Any = None) -> npt.NDArray[np.float64]:
         """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
@@ -236,7 +239,7 @@ class _KernelPathBase(BaseEstimator):
 
     def _checked_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         X, y = _numeric(self, X, y, reset=True)
-        return _floating(X), y
+        return _readable(X), y
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
@@ -361,8 +364,12 @@ class _KernelPathBase(BaseEstimator):
 
 def _numeric(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
+    if sparse.issparse(X) and estimator.kernel == "precomputed":
+        raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
     try:
-        return validate_data(estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False)
+        return validate_data(
+            estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr"
+        )
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
@@ -370,8 +377,24 @@ def _numeric(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, rese
         raise ValueError(f"X must hold numbers, but {place or error}; encode text columns first") from error
 
 
-def _floating(X: npt.NDArray[Any]) -> Any:
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+def _readable(X: Any) -> Any:
+    """`X` as Rust reads it: float32 or float64, and if sparse, canonical: indices ascending, none twice."""
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return _canonical(X) if sparse.issparse(X) else X
+
+
+def _canonical(X: Any) -> Any:
+    # A matrix that shares the arrays: what scipy notes on it, and what it sorts, is not the caller's.
+    kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
+    arrays = tuple(np.ascontiguousarray(array) for array in (X.data, X.indices, X.indptr))
+    shared = kind(arrays, shape=X.shape)
+    shared.check_format(full_check=True)  # sorting trusts the indices
+    if shared.has_canonical_format:
+        return shared
+    shared = shared.copy()
+    shared.sum_duplicates()
+    return shared
 
 
 def _first_text(X: Any) -> str | None:

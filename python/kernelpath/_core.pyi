@@ -1,10 +1,11 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 _Real: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+_Rows: TypeAlias = _Real | _Csr
 _Double: TypeAlias = npt.NDArray[np.float64]
 _Folds: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | Literal["loo"] | None
 _Progress: TypeAlias = Callable[[int, int, str], object] | None
@@ -34,12 +35,26 @@ LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
 
+class _Csr(Protocol):
+    """A scipy CSR matrix or array."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def data(self) -> npt.NDArray[Any]: ...
+    @property
+    def indices(self) -> npt.NDArray[Any]: ...
+    @property
+    def indptr(self) -> npt.NDArray[Any]: ...
+
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
-def bandwidth(X: _Real, kernel: str, rule: str, seed: int, weight: _Double | None = None) -> float: ...
+def bandwidth(X: _Rows, kernel: str, rule: str, seed: int, weight: _Double | None = None) -> float: ...
 def kernel_matrix(
-    X: _Real,
-    Z: _Real,
+    X: _Rows,
+    Z: _Rows,
     *,
     kernel: str,
     gamma: float,
@@ -48,8 +63,8 @@ def kernel_matrix(
     n_threads: int = 0,
 ) -> _Double: ...
 def decision(
-    X: _Real,
-    support_vectors: _Real,
+    X: _Rows,
+    support_vectors: _Rows,
     coef: _Double,
     intercept: _Double,
     *,
@@ -61,7 +76,7 @@ def decision(
 ) -> _Double: ...
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
-    X: _Real,
+    X: _Rows,
     tasks: Sequence[tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None]],
     *,
     solver: str,

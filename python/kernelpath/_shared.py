@@ -110,7 +110,7 @@ dual_coef_ : ndarray of shape (1, n_SV)
 intercept_ : ndarray of shape (1,)
     Intercept b.
 support_, support_vectors_ : ndarray of shape (n_SV,), (n_SV, n_features)
-    Rows with β ≠ 0; the vectors are empty when ``kernel="precomputed"``.
+    Rows with β ≠ 0; the vectors are a CSR matrix when X was sparse, and empty when ``kernel="precomputed"``.
 n_support_path_ : ndarray of shape (n_Cs,)
     Support vectors of the refit at each C.
 n_features_in_, feature_names_in_ : int, ndarray of str

@@ -53,7 +53,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -70,7 +70,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -261,7 +261,7 @@ class KernelLogistic(_KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -276,7 +276,7 @@ class KernelLogistic(_KernelClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns

@@ -31,7 +31,7 @@ class _KernelRegressor(RegressorMixin, _KernelPathBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -116,7 +116,7 @@ class KernelQuantile(_KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
 
         Returns
@@ -136,7 +136,7 @@ class KernelQuantile(_KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
             Targets.

@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from kernelpath import KernelSVC
@@ -208,12 +207,6 @@ def test_shapes(small):
         KernelSVC(**FAST).fit(X[:, :0], y)
     with pytest.raises(ValueError, match="0 sample"):
         KernelSVC(**FAST).fit(X[:0], y[:0])
-
-
-def test_sparse(small):
-    X, y = small
-    with pytest.raises(TypeError, match="[Ss]parse"):
-        KernelSVC(**FAST).fit(sparse.csr_matrix(X), y)
 
 
 def test_complex(small):

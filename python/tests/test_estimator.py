@@ -287,7 +287,8 @@ def test_tags():
     assert get_tags(KernelSVC(kernel="precomputed")).input_tags.pairwise
     tags = get_tags(KernelSVC())
     assert not tags.input_tags.pairwise
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse
+    assert not get_tags(KernelSVC(kernel="precomputed")).input_tags.sparse
     assert tags.classifier_tags.multi_class
     assert all(is_classifier(kind()) != is_regressor(kind()) for kind in OWN_PARAMETERS)
     assert [kind for kind in OWN_PARAMETERS if is_regressor(kind())] == [KernelQuantile, KernelSVR, KernelRegressor]

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use faer::MatRef;
 use kernelpath::observe::Phase;
-use kernelpath::{Control, Error, Rows};
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use kernelpath::sparse::{Indices, Values};
+use kernelpath::{Control, Csr, Error, Rows};
+use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -31,10 +32,11 @@ pub fn unwrap<T>(result: kernelpath::Result<T>) -> PyResult<T> {
     result.map_err(|e| exception(&e))
 }
 
-/// A numpy matrix of either precision, kept alive and read-only while borrowed.
+/// A numpy matrix of either precision, or a sparse matrix, kept alive and read-only while borrowed.
 pub enum Matrix<'py> {
     F32(PyReadonlyArray2<'py, f32>),
     F64(PyReadonlyArray2<'py, f64>),
+    Csr(CsrMatrix<'py>),
 }
 
 impl<'py> Matrix<'py> {
@@ -42,16 +44,20 @@ impl<'py> Matrix<'py> {
         if let Ok(array) = object.extract() {
             return Ok(Self::F64(array));
         }
-        match object.extract() {
-            Ok(array) => Ok(Self::F32(array)),
-            Err(_) => Err(PyTypeError::new_err(format!(
-                "{name} must be a two-dimensional numpy array of float32 or float64, got {}",
-                object.get_type().name()?
-            ))),
+        if let Ok(array) = object.extract() {
+            return Ok(Self::F32(array));
         }
+        if object.getattr("format").is_ok_and(|format| format.eq("csr").unwrap_or(false)) {
+            return Ok(Self::Csr(CsrMatrix::borrow(object, name)?));
+        }
+        Err(PyTypeError::new_err(format!(
+            "{name} must be a two-dimensional numpy array or a scipy CSR matrix of float32 or float64, got {}",
+            object.get_type().name()?
+        )))
     }
 
-    pub fn rows(&self) -> Rows<'_> {
+    /// The rows; of a sparse matrix once its structure is checked.
+    pub fn rows(&self) -> PyResult<Rows<'_>> {
         /// # Safety
         /// The array outlives the view and is not written to: numpy's borrow flags see to that.
         unsafe fn view<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
@@ -70,11 +76,79 @@ impl<'py> Matrix<'py> {
         // SAFETY: the borrow in `self` lives as long as the view.
         unsafe {
             match self {
-                Self::F32(array) => Rows::F32(view(array)),
-                Self::F64(array) => Rows::F64(view(array)),
+                Self::F32(array) => Ok(Rows::F32(view(array))),
+                Self::F64(array) => Ok(Rows::F64(view(array))),
+                Self::Csr(matrix) => Ok(Rows::Csr(matrix.view()?)),
             }
         }
     }
+}
+
+/// The arrays of a scipy CSR matrix.
+pub struct CsrMatrix<'py> {
+    shape: (usize, usize),
+    indptr: Integers<'py>,
+    indices: Integers<'py>,
+    data: Floats<'py>,
+}
+
+enum Integers<'py> {
+    I32(PyReadonlyArray1<'py, i32>),
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+enum Floats<'py> {
+    F32(PyReadonlyArray1<'py, f32>),
+    F64(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'py> CsrMatrix<'py> {
+    fn borrow(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        let part = |part: &str| object.getattr(part);
+        let wrong = |part: &str, expected: &str| PyTypeError::new_err(format!("{name}.{part} must be {expected}"));
+        let integers = |name: &str| {
+            let array = part(name)?;
+            let narrow = array.extract().map(Integers::I32);
+            narrow.or_else(|_| array.extract().map(Integers::I64)).map_err(|_| wrong(name, "an int32 or int64 array"))
+        };
+        let data = part("data")?;
+        let single = data.extract().map(Floats::F32);
+        Ok(Self {
+            shape: part("shape")?.extract()?,
+            indptr: integers("indptr")?,
+            indices: integers("indices")?,
+            data: single
+                .or_else(|_| data.extract().map(Floats::F64))
+                .map_err(|_| wrong("data", "a float32 or float64 array"))?,
+        })
+    }
+
+    fn view(&self) -> PyResult<Csr<'_>> {
+        let data: Values = match &self.data {
+            Floats::F32(array) => contiguous(array)?.into(),
+            Floats::F64(array) => contiguous(array)?.into(),
+        };
+        let (indptr, indices) = (self.indptr.view()?, self.indices.view()?);
+        let csr = unwrap(Csr::new(self.shape.1, indptr, indices, data))?;
+        if csr.nrows() != self.shape.0 {
+            let (found, rows) = (csr.nrows() + 1, self.shape.0);
+            return Err(PyValueError::new_err(format!("indptr has {found} entries for {rows} rows, not one more")));
+        }
+        Ok(csr)
+    }
+}
+
+impl Integers<'_> {
+    fn view(&self) -> PyResult<Indices<'_>> {
+        match self {
+            Self::I32(array) => Ok(contiguous(array)?.into()),
+            Self::I64(array) => Ok(contiguous(array)?.into()),
+        }
+    }
+}
+
+fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err("the arrays of a sparse matrix must be contiguous"))
 }
 
 /// Runs `work` on a thread of its own, without the GIL, while this thread polls signals and reports

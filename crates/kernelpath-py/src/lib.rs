@@ -48,7 +48,7 @@ fn bandwidth(
     weight: Option<PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<f64> {
     let x = Matrix::borrow(X, "X")?;
-    let rows = x.rows();
+    let rows = x.rows()?;
     let shape = unwrap(Shape::from_name(kernel, 3, 0.0))?;
     let bandwidth = match rule {
         "scale" => Bandwidth::Scale,
@@ -81,7 +81,7 @@ fn kernel_matrix<'py>(
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, z) = (Matrix::borrow(X, "X")?, Matrix::borrow(Z, "Z")?);
-    let (x, z) = (x.rows(), z.rows());
+    let (x, z) = (x.rows()?, z.rows()?);
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     if kernel.shape == Shape::Precomputed {
         return Err(PyValueError::new_err("a precomputed kernel matrix is not computed from rows"));
@@ -116,7 +116,7 @@ fn decision<'py>(
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
-    let (x, vectors, intercepts) = (x.rows(), vectors.rows(), intercept.as_array().to_vec());
+    let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.as_array().to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     let (machines, support) = (coef.as_array().nrows(), coef.as_array().ncols());
     if machines != intercepts.len() {
@@ -247,7 +247,7 @@ fn fit_paths<'py>(
     };
     let control = Control::new(budget);
     let request = Request {
-        x: x.rows(),
+        x: x.rows()?,
         tasks: tasks.iter().map(read_task).collect::<PyResult<_>>()?,
         solver: unwrap(Solver::from_name(solver))?,
         kernel: kernel_fn(kernel, gamma, degree, coef0)?,

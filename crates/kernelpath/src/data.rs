@@ -1,10 +1,12 @@
 //! Checked views of the data. Nothing is copied: any strides, either precision.
 
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 use crate::error::{Error, Result};
+use crate::sparse::{Csr, CsrBuf};
 
 /// A borrowed matrix of rows, in the precision and memory order the caller has.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +15,8 @@ pub enum Rows<'a> {
     F32(MatRef<'a, f32>),
     /// Double precision.
     F64(MatRef<'a, f64>),
+    /// Sparse, in either precision.
+    Csr(Csr<'a>),
 }
 
 impl<'a> From<MatRef<'a, f32>> for Rows<'a> {
@@ -27,8 +31,8 @@ impl<'a> From<MatRef<'a, f64>> for Rows<'a> {
     }
 }
 
-impl<'a> From<&'a faer::Mat<f64>> for Rows<'a> {
-    fn from(x: &'a faer::Mat<f64>) -> Self {
+impl<'a> From<&'a Mat<f64>> for Rows<'a> {
+    fn from(x: &'a Mat<f64>) -> Self {
         Self::F64(x.as_ref())
     }
 }
@@ -62,6 +66,7 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => x.nrows(),
             Self::F64(x) => x.nrows(),
+            Self::Csr(x) => x.nrows(),
         }
     }
 
@@ -70,7 +75,13 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => x.ncols(),
             Self::F64(x) => x.ncols(),
+            Self::Csr(x) => x.ncols(),
         }
+    }
+
+    /// The sparse matrix, if it is one.
+    pub(crate) fn as_csr(&self) -> Option<&Csr<'a>> {
+        if let Self::Csr(x) = self { Some(x) } else { None }
     }
 
     /// One entry, widened.
@@ -79,6 +90,20 @@ impl<'a> Rows<'a> {
         match self {
             Self::F32(x) => f64::from(x[(i, j)]),
             Self::F64(x) => x[(i, j)],
+            Self::Csr(x) => x.get(i, j),
+        }
+    }
+
+    /// Calls `visit` with the column and the value of every entry of row `i` that is not 0, columns ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_nonzero(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
+        if let Self::Csr(x) = self {
+            x.row(i).filter(|(_, value)| *value != 0.0).for_each(|(j, value)| visit(j, value));
+        } else {
+            (0..self.ncols()).map(|j| (j, self.get(i, j))).filter(|(_, value)| *value != 0.0).for_each(
+                #[inline(always)]
+                |(j, value)| visit(j, value),
+            );
         }
     }
 
@@ -95,6 +120,68 @@ impl<'a> Rows<'a> {
                     *o = x[(i, j)] - s;
                 }
             }
+            Self::Csr(x) => {
+                for (j, (o, s)) in out.iter_mut().zip(shift).enumerate() {
+                    *o = x.get(i, j) - s;
+                }
+            }
+        }
+    }
+
+    /// ‖xₐ − x_b‖².
+    pub(crate) fn squared_distance(&self, a: usize, b: usize) -> f64 {
+        self.sum_over_differences(a, b, |d| d * d)
+    }
+
+    /// ‖xₐ − x_b‖₁.
+    pub(crate) fn l1_distance(&self, a: usize, b: usize) -> f64 {
+        self.sum_over_differences(a, b, f64::abs)
+    }
+
+    fn sum_over_differences(&self, a: usize, b: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match self {
+            Self::Csr(x) => x.differences(a, b).map(of).sum(),
+            _ => (0..self.ncols()).map(|j| of(self.get(a, j) - self.get(b, j))).sum(),
+        }
+    }
+
+    /// The order of two rows by their first column that differs.
+    fn compare_rows(&self, a: usize, b: usize) -> Ordering {
+        let sign = |d: f64| d.partial_cmp(&0.0).filter(|order| order.is_ne());
+        let first = match self {
+            Self::Csr(x) => x.differences(a, b).find_map(sign),
+            _ => (0..self.ncols()).find_map(|j| sign(self.get(a, j) - self.get(b, j))),
+        };
+        first.unwrap_or(Ordering::Equal)
+    }
+
+    /// Sum over the entries of row `i`, zeros among them.
+    pub(crate) fn sum_over_row(&self, i: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match self {
+            Self::Csr(x) => {
+                let zeros = x.ncols() - x.row(i).count();
+                x.row(i).map(|(_, value)| of(value)).sum::<f64>() + zeros as f64 * of(0.0)
+            }
+            _ => (0..self.ncols()).map(|j| of(self.get(i, j))).sum(),
+        }
+    }
+
+    /// Feeds row `i` to `hasher`, equal rows alike.
+    fn hash_row(&self, i: usize, hasher: &mut impl Hasher) {
+        if let Self::Csr(_) = self {
+            // Zeros may be stored or not.
+            self.for_each_nonzero(i, |j, value| (j, value.to_bits()).hash(hasher));
+        } else {
+            // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
+            (0..self.ncols()).for_each(|j| (self.get(i, j) + 0.0).to_bits().hash(hasher));
+        }
+    }
+
+    /// A copy of some rows, sparse if these are.
+    pub(crate) fn copy_rows(&self, rows: &[usize]) -> RowsBuf {
+        match self {
+            Self::Csr(x) => RowsBuf::Csr(CsrBuf::from_rows(x, rows)),
+            _ => RowsBuf::Dense(Mat::from_fn(rows.len(), self.ncols(), |i, j| self.get(rows[i], j))),
         }
     }
 
@@ -106,6 +193,14 @@ impl<'a> Rows<'a> {
         }
         // Column by column when that is how the memory lies.
         let by_column = match self {
+            Self::Csr(x) => {
+                let entries = (0..rows).flat_map(|row| x.row(row).map(move |(column, value)| (row, column, value)));
+                let mut bad = entries.filter(|(_, _, value)| !value.is_finite());
+                return match bad.next() {
+                    Some((row, column, value)) => Err(Error::NotFinite { what, value, row, column }),
+                    None => Ok(()),
+                };
+            }
             Self::F32(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
             Self::F64(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
         };
@@ -127,6 +222,22 @@ impl<'a> Rows<'a> {
     pub(crate) fn column_means(&self, rows: &[usize]) -> Vec<f64> {
         let n = rows.len() as f64;
         (0..self.ncols()).map(|j| rows.iter().map(|&i| self.get(i, j) / n).sum()).collect()
+    }
+}
+
+/// Rows of one's own.
+#[derive(Debug, Clone)]
+pub(crate) enum RowsBuf {
+    Dense(Mat<f64>),
+    Csr(CsrBuf),
+}
+
+impl RowsBuf {
+    pub(crate) fn view(&self) -> Rows<'_> {
+        match self {
+            Self::Dense(rows) => Rows::F64(rows.as_ref()),
+            Self::Csr(rows) => Rows::Csr(rows.view()),
+        }
     }
 }
 
@@ -152,10 +263,8 @@ impl Units {
     /// Finds equal rows, which have equal keys too, by a hash of their bits, confirmed by comparison.
     pub fn merge<K: Iterator<Item = f64>>(x: &Rows, keys: impl Fn(usize) -> K) -> Self {
         use std::collections::HashMap;
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let (n, p) = (x.nrows(), x.ncols());
-        // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
-        let entry = |i: usize, j: usize| x.get(i, j) + 0.0;
+        use std::hash::DefaultHasher;
+        let n = x.nrows();
         let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(n);
         let mut units = Self { representative: Vec::new(), of_row: Vec::with_capacity(n) };
         for i in 0..n {
@@ -163,13 +272,11 @@ impl Units {
             for key in keys(i) {
                 key.to_bits().hash(&mut hasher);
             }
-            for j in 0..p {
-                entry(i, j).to_bits().hash(&mut hasher);
-            }
+            x.hash_row(i, &mut hasher);
             let bucket = seen.entry(hasher.finish()).or_default();
             let same = |&u: &usize| {
                 let r = units.representative[u];
-                keys(r).eq(keys(i)) && (0..p).all(|j| entry(r, j) == entry(i, j))
+                keys(r).eq(keys(i)) && x.compare_rows(r, i).is_eq()
             };
             let unit = bucket.iter().copied().find(same).unwrap_or_else(|| {
                 bucket.push(units.representative.len());
@@ -179,11 +286,8 @@ impl Units {
             units.of_row.push(unit);
         }
         units.sort(|a, b| {
-            let columns = (0..p).map(|j| entry(a, j).total_cmp(&entry(b, j)));
-            columns
-                .chain(keys(a).zip(keys(b)).map(|(a, b)| a.total_cmp(&b)))
-                .find(|o| o.is_ne())
-                .unwrap_or(Ordering::Equal)
+            let by_keys = || keys(a).zip(keys(b)).map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
+            x.compare_rows(a, b).then_with(|| by_keys().unwrap_or(Ordering::Equal))
         });
         units
     }

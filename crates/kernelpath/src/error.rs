@@ -16,6 +16,12 @@ pub enum Error {
         /// Its column.
         column: usize,
     },
+    /// A sparse matrix whose parts do not fit together.
+    #[error("not a sparse matrix in compressed rows (CSR): {problem}")]
+    Sparse {
+        /// What is wrong with it, and where.
+        problem: String,
+    },
     /// Two lengths that must agree do not.
     #[error("{what} has length {got}, but {expected} is needed ({why})")]
     Length {

@@ -9,6 +9,7 @@ use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
 use crate::solver::{Cholesky, Working};
+use crate::sparse::Panel;
 use crate::walk::CERTIFIED_AT_ONCE;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
@@ -93,7 +94,7 @@ impl<T: Entry> Gram<T> {
             return Self::copy(x, rows, control);
         }
         let mut gram = Self::zeros(rows.len())?;
-        let shift = if kernel.shape.is_shift_invariant() { x.column_means(rows) } else { vec![0.0; x.ncols()] };
+        let shift = shift_for(kernel, x, x, rows);
         let tiles = rows.len().div_ceil(TILE);
         let pairs: Vec<(usize, usize)> = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let stride = gram.stride;
@@ -343,7 +344,7 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     let step = rows.len().div_ceil(SAMPLE).max(1);
     let sample: Vec<usize> = rows.iter().copied().step_by(step).collect();
     let mut tile = Tile::default();
-    tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x), kernel);
+    tile.evaluate(x, &sample, x, &sample, &shift_for(kernel, x, x, rows), kernel);
     let m = sample.len();
     // Rows that are equal, of different classes, do no harm: only one of them can be free. Their pivot
     // is 0, and the factorisation makes it infinite for the others' sake.
@@ -391,6 +392,7 @@ pub(crate) struct Tile {
     right: Vec<f64>,
     left2: Vec<f64>,
     right2: Vec<f64>,
+    panel: Panel,
     /// Kernel values, `a.len()` rows of `b.len()`.
     pub(crate) values: Vec<f64>,
 }
@@ -398,13 +400,33 @@ pub(crate) struct Tile {
 impl Tile {
     /// Evaluates the kernel of rows `a` of `x` with rows `b` of `z`, both shifted.
     pub(crate) fn evaluate(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], kernel: &KernelFn) {
+        let n = b.len();
+        self.values.clear();
+        self.values.resize(a.len() * n, 0.0);
+        let laplacian = kernel.shape == Shape::Laplacian;
+        if x.as_csr().or(z.as_csr()).is_some() {
+            self.meet(x, a, z, b, laplacian);
+        } else {
+            self.multiply(x, a, z, b, shift, laplacian);
+        }
+        let Self { left2, right2, values, .. } = self;
+        vectorise(
+            #[inline(always)]
+            || {
+                for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
+                    kernel.map(row, x2, right2);
+                }
+            },
+        );
+    }
+
+    /// Inner products, or L1 distances, of dense rows.
+    fn multiply(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], laplacian: bool) {
         pack(x, a, shift, &mut self.left, &mut self.left2);
         pack(z, b, shift, &mut self.right, &mut self.right2);
         let (m, n, p) = (a.len(), b.len(), shift.len());
-        self.values.clear();
-        self.values.resize(m * n, 0.0);
-        let Self { left, right, left2, right2, values } = self;
-        if kernel.shape == Shape::Laplacian {
+        let Self { left, right, values, .. } = self;
+        if laplacian {
             vectorise(
                 #[inline(always)]
                 || l1_distances(left, right, values, m, n),
@@ -419,14 +441,45 @@ impl Tile {
                 Par::Seq,
             );
         }
-        vectorise(
-            #[inline(always)]
-            || {
-                for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
-                    kernel.map(row, x2, right2);
+    }
+
+    /// The same where one side or both are sparse, from the columns that both rows have:
+    ///
+    /// ```text
+    /// ‖x − z‖₁ = ‖x‖₁ + ‖z‖₁ + Σₖ (|xₖ − zₖ| − |xₖ| − |zₖ|).
+    /// ```
+    fn meet(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], laplacian: bool) {
+        let Self { left2, right2, panel, values, .. } = self;
+        if let Some(sparse) = z.as_csr() {
+            panel.sums(sparse, b, x, a, laplacian, values);
+        } else if let Some(sparse) = x.as_csr() {
+            let mut transposed = vec![0.0; values.len()];
+            panel.sums(sparse, a, z, b, laplacian, &mut transposed);
+            for (i, row) in values.chunks_exact_mut(b.len()).enumerate() {
+                for (value, column) in row.iter_mut().zip(transposed.chunks_exact(a.len())) {
+                    *value = column[i];
                 }
-            },
-        );
+            }
+        }
+        norms(x, a, laplacian, left2);
+        norms(z, b, laplacian, right2);
+        if laplacian {
+            for (row, x1) in values.chunks_exact_mut(b.len()).zip(left2.iter()) {
+                for (value, z1) in row.iter_mut().zip(right2.iter()) {
+                    *value = (x1 + z1 + *value).max(0.0);
+                }
+            }
+        }
+    }
+}
+
+/// ‖x‖² of the given rows, or ‖x‖₁.
+fn norms(x: &Rows, rows: &[usize], l1: bool, out: &mut Vec<f64>) {
+    out.clear();
+    for &i in rows {
+        let mut sum = 0.0;
+        x.for_each_nonzero(i, |_, v| sum += if l1 { v.abs() } else { v * v });
+        out.push(sum);
     }
 }
 
@@ -504,7 +557,7 @@ pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -
     })?;
     out.resize(length, 0.0);
     for_each_band(x, &mut out, z.nrows(), |rows, band| {
-        let shift = shift_for(kernel, z);
+        let shift = shift_for(kernel, x, z, &all);
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {
             control.check()?;
@@ -529,7 +582,7 @@ pub(crate) fn kernel_times(
     control: &Control,
 ) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
-    let shift = shift_for(kernel, z);
+    let shift = shift_for(kernel, x, z, &all);
     let mut out = vec![0.0; x.nrows() * machines];
     for_each_band(x, &mut out, machines, |rows, band| {
         let mut tile = Tile::default();
@@ -551,9 +604,12 @@ pub(crate) fn kernel_times(
     Ok(out)
 }
 
-fn shift_for(kernel: &KernelFn, z: &Rows) -> Vec<f64> {
-    if kernel.shape.is_shift_invariant() {
-        z.column_means(&(0..z.nrows()).collect::<Vec<_>>())
+/// What is taken off all rows, the mean of the given rows of `z`; empty for sparse ones, which it would fill.
+fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -> Vec<f64> {
+    if x.as_csr().or(z.as_csr()).is_some() {
+        Vec::new()
+    } else if kernel.shape.is_shift_invariant() {
+        z.column_means(rows)
     } else {
         vec![0.0; z.ncols()]
     }

@@ -117,9 +117,7 @@ fn scale(x: &Rows, weight: Option<&[f64]>) -> Result<f64> {
     let (n, p) = (x.nrows(), x.ncols());
     let of_row = |i: usize| weight.map_or(1.0, |weight| weight[i]);
     let count = p as f64 * (0..n).map(of_row).sum::<f64>();
-    let sum = |of: &dyn Fn(f64) -> f64| -> f64 {
-        (0..n).map(|i| of_row(i) * (0..p).map(|j| of(x.get(i, j))).sum::<f64>()).sum()
-    };
+    let sum = |of: &dyn Fn(f64) -> f64| -> f64 { (0..n).map(|i| of_row(i) * x.sum_over_row(i, of)).sum() };
     let mean = sum(&|v| v) / count;
     let variance = sum(&|v| (v - mean) * (v - mean)) / count;
     if variance > 0.0 {
@@ -134,11 +132,7 @@ const ALL_PAIRS: usize = 500;
 
 fn sigest(x: &Rows, weight: Option<&[f64]>, shape: Shape, seed: u64) -> Result<f64> {
     let distance = |a: usize, b: usize| {
-        let differences = (0..x.ncols()).map(|j| x.get(a, j) - x.get(b, j));
-        match shape {
-            Shape::Laplacian => differences.map(f64::abs).sum(),
-            _ => differences.map(|d| d * d).sum::<f64>(),
-        }
+        if shape == Shape::Laplacian { x.l1_distance(a, b) } else { x.squared_distance(a, b) }
     };
     // Equal rows are one, whose weights add up: so weights do what repeated rows do.
     let units = Units::merge(x, |_| std::iter::empty());

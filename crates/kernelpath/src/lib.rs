@@ -54,6 +54,7 @@ mod path;
 mod problem;
 mod simd;
 mod solver;
+pub mod sparse;
 mod svc;
 mod walk;
 
@@ -68,6 +69,7 @@ pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};
 pub use solver::Solver;
+pub use sparse::Csr;
 pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder};
 
 #[doc = include_str!("../../../README.md")]

@@ -1,8 +1,8 @@
 //! The fitted model.
 
-use faer::{Mat, MatRef};
+use faer::MatRef;
 
-use crate::data::Rows;
+use crate::data::{Rows, RowsBuf};
 use crate::error::{Error, Result};
 use crate::gram::kernel_times;
 use crate::kernel::{KernelFn, Shape};
@@ -13,7 +13,7 @@ use crate::observe::Control;
 pub struct Model {
     kernel: KernelFn,
     support: Vec<usize>,
-    vectors: Mat<f64>,
+    vectors: RowsBuf,
     coef: Vec<f64>,
     intercept: f64,
 }
@@ -22,8 +22,7 @@ impl Model {
     /// Keeps the rows of `x` whose β is not 0.
     pub fn new(x: &Rows, kernel: KernelFn, beta: &[f64], intercept: f64) -> Self {
         let support: Vec<usize> = (0..beta.len()).filter(|&i| beta[i] != 0.0).collect();
-        let columns = if kernel.shape == Shape::Precomputed { 0 } else { x.ncols() };
-        let vectors = Mat::from_fn(support.len(), columns, |i, j| x.get(support[i], j));
+        let vectors = x.copy_rows(if kernel.shape == Shape::Precomputed { &[] } else { &support });
         let coef = support.iter().map(|&i| beta[i]).collect();
         Self { kernel, support, vectors, coef, intercept }
     }
@@ -51,14 +50,8 @@ impl Model {
     /// f at every row of `x`; its sign is the class. For a precomputed kernel, `x` holds the kernel
     /// between the new rows and the support vectors.
     pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        decision(
-            &x.into(),
-            &Rows::F64(self.vectors.as_ref()),
-            &self.coef,
-            &[self.intercept],
-            &self.kernel,
-            &Control::default(),
-        )
+        let vectors = self.vectors.view();
+        decision(&x.into(), &vectors, &self.coef, &[self.intercept], &self.kernel, &Control::default())
     }
 
     /// The class, −1 or +1, of every row of `x`.
