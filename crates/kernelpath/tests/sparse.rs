@@ -105,7 +105,7 @@ fn bandwidths_equal_the_dense_ones() {
     let x = Twins::mixed(120, 30, 3);
     for bandwidth in [Bandwidth::Sigest, Bandwidth::Scale] {
         for shape in [Shape::Rbf, Shape::Laplacian] {
-            let gamma = |x: Rows| Kernel { shape, bandwidth }.resolve(&x, 5).unwrap().gamma;
+            let gamma = |x: Rows| Kernel { shape, bandwidth }.resolve(&x, None, 5).unwrap().gamma;
             let (sparse, dense) = (gamma(x.csr().into()), gamma(x.rows()));
             assert!((sparse - dense).abs() <= 1e-12 * dense, "{shape:?} {bandwidth:?}: {sparse} not {dense}");
         }
