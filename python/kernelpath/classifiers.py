@@ -186,7 +186,7 @@ class KernelSVC(CalibratedMixin, _KernelClassifier):
         fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
         goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
         between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
-        crosses ½.
+        crosses ½. Of more than two classes it goes by `decision_function`, and may differ where that is close.
     {parameters}
 
     Attributes
@@ -321,7 +321,7 @@ class KernelDWD(CalibratedMixin, _KernelClassifier):
         fitted on `oof_decision_`, after the choice of C, so that no model is fitted again; it needs `cv`. `predict`
         goes by the sign of f, and so may differ from P > ½: never with "temperature"; with "sigmoid" where f lies
         between 0 and −intercept/slope of `calibration_`; with "isotonic" where f lies between 0 and where the map
-        crosses ½.
+        crosses ½. Of more than two classes it goes by `decision_function`, and may differ where that is close.
     {parameters}
 
     Attributes

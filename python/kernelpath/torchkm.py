@@ -159,6 +159,7 @@ class _TorchKM(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
     def fit(
@@ -461,7 +462,9 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         }
 
     def _check_targets(self, y: Any) -> None:
-        if type_of_target(y, input_name="y") == "multiclass":
+        labels = column_or_1d(y)
+        finite = labels.dtype.kind != "f" or np.isfinite(labels).all()  # else the estimator says what is wrong
+        if finite and type_of_target(labels, input_name="y") == "multiclass":
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass; "
                 f"{self._kind.__name__} takes any number of classes"

@@ -12,6 +12,7 @@ from kernelpath import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath._multiclass import coupled, normalised
 
 KINDS = [KernelSVC, KernelLogistic, KernelDWD]
+# A gap of 1e-10 (1e-9) of an objective near 100 leaves f unknown by √(2e-8) (√(2e-7)): hence the tolerances below.
 WRAPPERS = {"ovo": OneVsOneClassifier, "ovr": OneVsRestClassifier}
 
 
@@ -29,7 +30,7 @@ def test_against_the_wrappers(data, kind, multi_class):
     ours = kind(multi_class=multi_class, **fixed).fit(X, y)
     theirs = WRAPPERS[multi_class](kind(**fixed)).fit(X, y)
     np.testing.assert_array_equal(ours.classes_, ["a", "b", "c", "d"])
-    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-4)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     assert len(ours.machines_) == len(ours.dual_coef_) == len(ours.intercept_) == {"ovo": 6, "ovr": 4}[multi_class]
     assert ours.machines_[0] == {"ovo": ("a", "b"), "ovr": ("a", None)}[multi_class]
@@ -75,7 +76,7 @@ def test_each_machine_its_own_C(data):
         alone = KernelSVC(cv=folds, **settings).fit(X, y == label)
         assert alone.C_ == ours.C_[m]
         np.testing.assert_allclose(alone.scores_, ours.scores_[m])
-        np.testing.assert_allclose(alone.decision_function(X), ours.decision_function(X)[:, m], atol=1e-5)
+        np.testing.assert_allclose(alone.decision_function(X), ours.decision_function(X)[:, m], atol=5e-4)
     assert ours.path_table().count("against the rest") == 4
 
 
@@ -134,3 +135,21 @@ def test_gamma_grid_and_table(data):
     apart = [KernelSVC(Cs=[0.1, 1.0], gamma=g, cv=3, random_state=0).fit(X, y) for g in [0.03, 0.3]]
     for g in range(2):
         np.testing.assert_array_equal(ours.scores_[:, g], apart[g].scores_)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("kind", [KernelSVC, KernelDWD])
+def test_calibrated_probabilities(data, kind, multi_class, method):
+    X, y = data
+    weight = np.random.RandomState(0).randint(0, 3, len(y))
+    model = kind(Cs=[0.5, 5.0], cv=3, multi_class=multi_class, probability=method, random_state=0)
+    model.fit(X, y, sample_weight=weight)
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert ((proba >= 0) & np.isfinite(proba)).all()
+    assert np.mean(model.predict(X) == model.classes_[proba.argmax(axis=1)]) > 0.8
+    assert model.oof_proba_.shape == (len(y), 4)
+    np.testing.assert_array_equal(np.isnan(model.oof_proba_).any(axis=1), weight == 0)
+    assert len(model.calibration_) == len(model.machines_)
+    assert accuracy_score(y[weight > 0], model.classes_[model.oof_proba_[weight > 0].argmax(axis=1)]) > 0.5

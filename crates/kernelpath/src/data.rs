@@ -285,17 +285,19 @@ impl Units {
             });
             units.of_row.push(unit);
         }
-        units.sort(|a, b| {
-            let by_keys = || keys(a).zip(keys(b)).map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
-            x.compare_rows(a, b).then_with(|| by_keys().unwrap_or(Ordering::Equal))
-        });
+        units.sort(|i| keys(i).collect(), |a, b| x.compare_rows(a, b));
         units
     }
 
-    /// Brings the units into the order of their rows.
-    fn sort(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
+    /// Brings the units into the order of their keys, so that the units of a class are neighbours, and then of their rows.
+    fn sort(&mut self, keys: impl Fn(usize) -> Vec<f64>, compare: impl Fn(usize, usize) -> Ordering) {
+        let keys: Vec<Vec<f64>> = self.representative.iter().map(|&i| keys(i)).collect();
+        let by_keys = |u: usize, v: usize| {
+            let unequal = keys[u].iter().zip(&keys[v]).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
+            unequal.unwrap_or(keys[u].len().cmp(&keys[v].len()))
+        };
         let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_by(|&u, &v| compare(self.representative[u], self.representative[v]));
+        order.sort_by(|&u, &v| by_keys(u, v).then_with(|| compare(self.representative[u], self.representative[v])));
         let mut place = vec![0; self.len()];
         for (new, &old) in order.iter().enumerate() {
             place[old] = new;

@@ -174,7 +174,13 @@ impl<T: Entry> Gram<T> {
         let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
         let right = Mat::<f64>::from_fn(own.len(), b.len(), |k, c| b[c][k]);
         for rows in wanted.chunks(BAND) {
-            let left = Mat::<f64>::from_fn(own.len(), rows.len(), |k, i| self.get(rows[i], own[k]));
+            let mut left = Mat::<f64>::zeros(own.len(), rows.len());
+            for (c, &i) in rows.iter().enumerate() {
+                let row = self.row(i);
+                for (value, &k) in left.col_as_slice_mut(c).iter_mut().zip(own) {
+                    *value = row[k].wide();
+                }
+            }
             let product = left.transpose() * &right;
             for (c, out) in out.iter_mut().enumerate() {
                 out.extend_from_slice(product.col_as_slice(c));
