@@ -281,9 +281,7 @@ class _KernelPathBase(BaseEstimator):
         # A start that is optimal took one look.
         steps = [np.maximum(s.n_iter, of != NOT_RUN) for s, of in zip(surfaces, status, strict=True)]
         self.n_iter_ = self._joined(self._by_gamma(n) for n in steps)
-        n_models = len(Cs) * len(gammas)
-        support = np.array([[np.count_nonzero(s.coef(k)) for k in range(n_models)] for s in surfaces])
-        self.n_support_path_ = self._joined(self._by_gamma(n) for n in support)
+        self.n_support_path_ = self._joined(self._by_gamma(s.n_support) for s in surfaces)
         self.solver_ = paths[0][0].solver
         self.timed_out_ = any(s.timed_out for s in surfaces)
         self.gram_bytes_ = paths[0][0].gram_bytes

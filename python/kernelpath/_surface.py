@@ -40,6 +40,11 @@ class Surface:
         return self._side_by_side("n_iter")
 
     @property
+    def n_support(self) -> npt.NDArray[np.int64]:
+        """Rows of the refit with β ≠ 0."""
+        return self._side_by_side("n_support")
+
+    @property
     def timed_out(self) -> bool:
         """Whether the time budget ended the fit."""
         return any(path.timed_out for path in self.paths)

@@ -15,6 +15,7 @@ from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
 from kernelpath._folds import spread
 from kernelpath._multiclass import Machines
+from kernelpath._results import cv_results
 from kernelpath._scoring import (
     OutOfFoldClassifier,
     OutOfFoldProbabilities,
@@ -126,17 +127,20 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         return (tuned_jointly if jointly else tuned_apart)(surfaces, Cs, held_out, settings)
 
     def _keep_choice(self, tuned: list[Tuned], Cs: Grid, gammas: Grid | None, split_columns: bool) -> None:
-        super()._keep_choice(tuned, Cs, gammas, split_columns)
-        if self._machines is not None and self.tune == "joint":
-            self.scores_ = self.scores_[0]
-            self.cv_results_: Any = self.cv_results_[0]
-            gaps, status = np.array([t.surface.gaps for t in tuned]), np.array([t.surface.status for t in tuned])
-            worst = {f"split{k}_gap": gaps[:, k].max(axis=0) for k in range(gaps.shape[1] - 1) if split_columns}
-            refit = np.array([_worst(of) for of in status[:, -1].T])
-            self.cv_results_ |= worst | {"worst_gap": gaps.max(axis=(0, 1)), "refit_gap": gaps[:, -1].max(axis=0)}
-            self.cv_results_["refit_status"] = refit
-            self.best_index_, self.best_score_ = int(self.best_index_[0]), float(self.best_score_[0])
-            self.C_ = float(self.C_[0])
+        if self._machines is None or self.tune == "each":
+            super()._keep_choice(tuned, Cs, gammas, split_columns)
+            return
+        # The machines are one model: its gap is their worst.
+        scores, best = tuned[0].scores, tuned[0].best
+        gaps = np.max([t.surface.gaps for t in tuned], axis=0)
+        status = np.array([t.surface.status for t in tuned])
+        first_short = (status != "converged").argmax(axis=0)
+        worst = np.take_along_axis(status, first_short[None], axis=0)[0]
+        self.scores_ = self._by_gamma(scores)
+        self.cv_results_ = cv_results(scores, gaps, worst, Cs, gammas, split_columns)
+        self.best_index_ = best % len(self.Cs_)
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        self.C_ = float(Cs[best])
 
     def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
         super()._keep_model(tuned, X, y, rows, n_rows)
@@ -351,9 +355,3 @@ class KernelDWD(CalibratedMixin, _KernelClassifier):
 
     def _losses(self) -> Loss:
         return "dwd", 0.0
-
-
-def _worst(statuses: npt.NDArray[np.str_]) -> str:
-    """The status that is not convergence, if there is one."""
-    others = statuses[statuses != "converged"]
-    return str(others[0]) if len(others) else "converged"

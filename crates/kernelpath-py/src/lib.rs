@@ -354,6 +354,13 @@ impl PathFit {
         self.fit.timed_out
     }
 
+    /// Rows of the refit with β ≠ 0, shape (n_C,).
+    #[getter]
+    fn n_support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let count = |beta: &Vec<f64>| beta.iter().filter(|b| **b != 0.0).count() as i64;
+        self.fit.coef.iter().map(count).collect::<Vec<_>>().into_pyarray(py)
+    }
+
     /// β of the refit at the k-th C, 0 for rows it did not learn from.
     fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
