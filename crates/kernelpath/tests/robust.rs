@@ -133,7 +133,7 @@ fn a_time_budget_returns_what_there_is() {
     assert!(done > 0 && done < fit.records.len() * cs.len());
     // All folds got equally far, so the first C's have a score.
     let scores = &fit.scores;
-    assert!(select(&scores, &cs, Selection::Best).is_some());
+    assert!(select(scores, &cs, Selection::Best).is_some());
     for record in fit.records.iter().flatten() {
         assert!(record.certificate.gap() >= -1e-9);
         assert!(record.status != Status::NotRun || record.certificate.gap() == f64::INFINITY);
