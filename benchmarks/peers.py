@@ -58,13 +58,13 @@ class TorchKM:
     objectives: np.ndarray | None
 
 
-def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int, tol: float = 1e-5) -> TorchKM:
+def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> TorchKM:
     """TorchKM on `n_Cs` of the C's, scaled, apart from its eigendecomposition; not scaled if it was stopped."""
     Cs = spread(ours.Cs_, n_Cs)
     fold = np.empty(len(y), dtype=int)
     for k, (_, test) in enumerate(splits(ours, X, y)):
         fold[test] = k
-    arrays = {"X": X, "y": y, "gamma": ours.gamma_, "Cs": Cs, "fold": fold, "tol": tol, "limit": TORCHKM_LIMIT}
+    arrays = {"X": X, "y": y, "gamma": ours.gamma_, "Cs": Cs, "fold": fold, "limit": TORCHKM_LIMIT}
     with peer_files("torchkm", method=method, **arrays) as (source, result):
         run_peer("torch_km.py", source, result)
         with np.load(result) as file:
@@ -74,7 +74,7 @@ def torchkm(method: str, X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int, tol
         return TorchKM(float(answer["seconds"]), note, Cs, None)
     setup = float(answer["setup"])
     seconds = setup + (float(answer["seconds"]) - setup) * len(ours.Cs_) / len(Cs)
-    note = f"TorchKM, tol={tol:g}: {seconds:.1f} s{scaling_note(ours, Cs)}"
+    note = f"TorchKM {seconds:.1f} s{scaling_note(ours, Cs)}"
     if answer["converged"].size:
         note += f", converged at {answer['converged'].sum()} of {len(Cs)}"
     if answer["exhausted"]:

@@ -1,7 +1,7 @@
 """Time TorchKM in its own interpreter: ``python torch_km.py data.npz result.npz`` prints the seconds it took.
 
-The first file holds method (a name in `METHODS`), X, y, gamma, Cs, fold (0, 1, … for each row), tol and limit, the
-seconds after which it is stopped. The second gets
+The first file holds method (a name in `METHODS`), X, y, gamma, Cs, fold (0, 1, … for each row) and limit, the seconds
+after which it is stopped. The second gets
 
     seconds     of cross-validation and the path on all rows, on two threads of the CPU;
     setup       the part of them that does not grow with the number of C's: kernel matrix and eigendecomposition;
@@ -99,7 +99,6 @@ def main():
     estimator, own, loss = METHODS[str(data["method"])]
     order = np.argsort(-Cs)  # from the largest C down, as its own grid
     settings = {"Cs": Cs[order], "cv": fold.max() + 1, "foldid": fold + 1, "rbf_sigma": gamma / 2, **own}
-    settings["tol"] = float(data["tol"])
 
     torch.set_num_threads(2)
     fit(estimator, X, y, max_iter=1, **settings)  # starts its threads
