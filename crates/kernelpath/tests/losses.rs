@@ -312,6 +312,10 @@ fn a_task_on_some_rows_is_a_fit_of_these_rows() {
         }
         let mut alone = some.clone();
         alone.tasks.remove(0);
-        assert_eq!(fits[1].oof, fit(&alone).oof);
+        // (The order of the units goes by all tasks, so that sums may round otherwise.)
+        for (together, alone) in fits[1].oof.iter().flatten().flatten().zip(fit(&alone).oof.iter().flatten().flatten())
+        {
+            assert!((together - alone).abs() < 1e-4, "{loss:?}: {together} {alone}");
+        }
     }
 }
