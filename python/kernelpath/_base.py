@@ -86,7 +86,7 @@ class _KernelPathBase(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._is_precomputed()
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
@@ -123,20 +123,20 @@ class _KernelPathBase(BaseEstimator):
         cv = self.cv
         if rows is not None and weight is not None:
             cv = among_rows(cv, rows, n_rows)
-            X = X[np.ix_(rows, rows)] if settings.kernel == "precomputed" else X[rows]
+            X = X[np.ix_(rows, rows)] if self._is_precomputed() else X[rows]
             y, weight, groups = y[rows], weight[rows], None if groups is None else np.asarray(groups)[rows]
         tasks = self._tasks(y, weight)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
-        kernel = self._kernel_function(settings, X)
-        gammas = self._gammas(settings, kernel, X, weight, seed)
+        gammas = self._gammas(settings, X, weight, seed)
         check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
+        matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
 
         with ProgressLine(type(self).__name__) if self.verbose else nullcontext() as progress:
             paths = [
                 _core.fit_paths(
-                    X if kernel is None else kernel,
+                    matrix,
                     tasks,
                     solver=settings.solver,
                     kernel=settings.kernel,
@@ -157,12 +157,12 @@ class _KernelPathBase(BaseEstimator):
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
         held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in)
         tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
-        self._keep_paths(paths, tuned, Cs, gammas, settings, folds)
+        self._keep_paths(paths, tuned, Cs, gammas, folds)
         chosen = gammas[tuned[0].best // len(Cs)]
         self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
         self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
         self._keep_model(tuned, X, y, rows, n_rows)
-        self._keep_oof(tuned, held_out, rows, n_rows)
+        self._keep_oof(tuned, rows, n_rows)
         self._keep_probabilities(tuned, tasks, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
@@ -249,11 +249,11 @@ class _KernelPathBase(BaseEstimator):
         splitter_state = self.random_state if isinstance(self.random_state, Integral) else rng
         return make_folds(cv, X, y, groups, self._splitter, splitter_state), seed
 
-    def _kernel_function(self, settings: Settings, X: Any) -> Any:
-        """The kernel matrix of a callable kernel, else None."""
-        return called(self.kernel, X, X) if callable(self.kernel) else None
+    def _is_precomputed(self) -> bool:
+        """Whether X is the kernel matrix: not so for a callable kernel, whose matrix only Rust sees as X."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _gammas(self, settings: Settings, kernel: Any, X: Any, weight: Weights | None, seed: int) -> list[float]:
+    def _gammas(self, settings: Settings, X: Any, weight: Weights | None, seed: int) -> list[float]:
         """The values of γ, in the order given; 1 for kernels without one."""
         if settings.kernel in KERNELS_WITHOUT_GAMMA:
             return [1.0]
@@ -270,7 +270,6 @@ class _KernelPathBase(BaseEstimator):
         tuned: list[Tuned],
         Cs: Grid,
         gammas: list[float],
-        settings: Settings,
         folds: Folds,
     ) -> None:
         self.Cs_, self.gammas_ = Cs, np.array(gammas)
@@ -307,15 +306,14 @@ class _KernelPathBase(BaseEstimator):
         coef = np.array([t.coef for t in tuned])
         refits = [t.surface.refit(t.best) for t in tuned]
         support = np.flatnonzero(coef.any(axis=0))
-        precomputed = self._kernel["kernel"] == "precomputed" and not callable(self.kernel)
-        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
+        self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
         self.support_ = support if rows is None else rows[support]
         self.dual_coef_ = coef[:, support]
         self.intercept_ = np.array([b for b, _, _ in refits])
         self.objective_ = self._joined(primal for _, primal, _ in refits)
         self.dual_objective_ = self._joined(dual for _, _, dual in refits)
 
-    def _keep_oof(self, tuned: list[Tuned], held_out: HeldOut, rows: Any, n_rows: int) -> None:
+    def _keep_oof(self, tuned: list[Tuned], rows: Any, n_rows: int) -> None:
         """Out-of-fold values, NaN for rows of weight 0."""
         paths = [t.surface.oof_matrix() for t in tuned]
         chosen = [path[:, t.best].copy() for path, t in zip(paths, tuned, strict=True)]
@@ -360,9 +358,9 @@ class _KernelPathBase(BaseEstimator):
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
 
 
-def _numeric(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+def _numeric(estimator: _KernelPathBase, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
-    if sparse.issparse(X) and estimator.kernel == "precomputed":
+    if sparse.issparse(X) and estimator._is_precomputed():
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
     try:
         return validate_data(

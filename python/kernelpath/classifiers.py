@@ -147,9 +147,9 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         support = self.support_ if rows is None else np.searchsorted(rows, self.support_)
         self.n_support_ = np.array([np.sum(y[support] == label) for label in self.classes_], dtype=np.int32)
 
-    def _keep_oof(self, tuned: list[Tuned], held_out: HeldOut, rows: Any, n_rows: int) -> None:
+    def _keep_oof(self, tuned: list[Tuned], rows: Any, n_rows: int) -> None:
         if self._machines is None:
-            super()._keep_oof(tuned, held_out, rows, n_rows)
+            super()._keep_oof(tuned, rows, n_rows)
             return
         self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
 

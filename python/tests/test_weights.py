@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC, SVR
@@ -138,6 +139,16 @@ def test_precomputed(data):
     np.testing.assert_allclose(ours.decision_function(K), twin.decision_function(X), atol=1e-5)
     taus = KernelQuantile(tau=[0.2, 0.8], kernel="precomputed", **settings).fit(K, y, sample_weight=weight)
     assert taus.predict(K).shape == (60, 2)
+
+
+def test_callable_kernel(data):
+    X, y, weight = data
+    settings = {"Cs": [0.3, 3.0], "cv": 3, "random_state": 0, "tol": 1e-10, "dtype": "float64"}
+    ours = KernelSVC(kernel=lambda A, B: np.exp(-0.5 * cdist(A, B, "sqeuclidean")), **settings)
+    ours.fit(X, y > 0, sample_weight=weight)
+    twin = KernelSVC(gamma=0.5, **settings).fit(X, y > 0, sample_weight=weight)
+    np.testing.assert_array_equal(ours.scores_, twin.scores_)
+    np.testing.assert_allclose(ours.decision_function(X), twin.decision_function(X), atol=1e-5)
 
 
 @pytest.mark.parametrize(
