@@ -422,114 +422,70 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     // Tasks on all rows one after the other, each on all threads; the small ones side by side.
     let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(request.tasks.len());
     for (k, task) in request.tasks.iter().enumerate().filter(|(_, task)| task.rows.is_none()) {
-        fits.push((k, fit_whole(request, task, &gram, units, &decomposition, control)?));
+        fits.push((k, fit_task(request, task, &gram, units, Some(&decomposition), control)?));
     }
-    let small: Vec<(usize, PathFit)> = (request.tasks.par_iter().enumerate())
-        .filter_map(|(k, task)| task.rows.as_ref().map(|rows| (k, task, rows)))
-        .map(|(k, task, rows)| Ok((k, fit_some(request, task, rows, &gram, units, control)?)))
-        .collect::<Result<_>>()?;
+    let small = (request.tasks.par_iter().enumerate())
+        .filter(|(_, task)| task.rows.is_some())
+        .map(|(k, task)| Ok((k, fit_task(request, task, &gram, units, None, control)?)))
+        .collect::<Result<Vec<_>>>()?;
     fits.extend(small);
     fits.sort_by_key(|(k, _)| *k);
     let timed = |(_, fit): (usize, PathFit)| PathFit { kernel_seconds, ..fit };
     Ok(fits.into_iter().map(timed).collect())
 }
 
-/// A task on all rows.
-fn fit_whole<T: Working>(
+/// One task. If it has all rows, it is solved on the whole matrix, whose decomposition is given; else on its rows' part
+/// of it, on this thread, and scored on all rows of the folds.
+fn fit_task<T: Working>(
     request: &Request,
     task: &Task,
     gram: &Gram<T>,
     units: &Units,
-    decomposition: &Decomposed,
+    decomposition: Option<&Decomposed>,
     control: &Control,
 ) -> Result<PathFit> {
     let started = Instant::now();
     let n = request.x.nrows();
-    let y: Vec<f64> = units.representative.iter().map(|&i| task.y[i]).collect();
-    let shared = Shared::new(gram, task.loss, y, request.settings);
-    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    // The refit first: it is the longest.
-    let mut plans = vec![Plan { weight: weights(units, task, 0..n), scored: None }];
-    plans.extend(splits.iter().map(|fold| Plan {
-        weight: weights(units, task, fold.train.iter().copied()),
-        scored: Some(fold.test.iter().map(|&i| units.of_row[i]).collect()),
-    }));
-    let (engine, mut kept) = solve(request, &shared, &plans, decomposition, true, control)?;
-    let refit = kept.remove(0);
-
-    let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
-    let mut oof = Vec::with_capacity(request.folds.len(n));
-    if request.folds == Folds::LeaveOneOut {
-        let of_row: Vec<f64> = units.representative.iter().map(|&i| task.weight(i)).collect();
-        let by_c = leave_one_out(request, &shared, engine, &plans[0].weight, &of_row, &refit, decomposition, control)?;
-        (records, oof) = loo::by_row(units, &by_c);
-    }
-    for (kept, fold) in kept.into_iter().zip(splits) {
-        let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
-            0 => vec![f64::NAN; fold.test.len()],
-            _ => f.iter().map(|f| f + record.b).collect(),
-        };
-        oof.push(kept.records.iter().zip(&kept.f).map(decision).collect());
-        records.push(kept.records);
-    }
-    records.push(refit.records);
-    // A unit's β goes to its rows by their weights.
-    let all = &plans[0].weight;
-    let share =
-        |beta: &[f64], (i, &u): (usize, &usize)| if all[u] > 0.0 { beta[u] * task.weight(i) / all[u] } else { 0.0 };
-    let per_row = |beta: &Vec<f64>| match beta.len() {
-        0 => vec![0.0; n],
-        _ => units.of_row.iter().enumerate().map(|row| share(beta, row)).collect(),
-    };
-    let coef = refit.beta.iter().map(per_row).collect();
-    Ok(path_fit(request, task, engine, records, oof, coef, Gram::<T>::bytes(units.len()), started))
-}
-
-/// A task on some rows: solved on their part of the matrix, and scored on all rows of the folds.
-fn fit_some<T: Working>(
-    request: &Request,
-    task: &Task,
-    rows: &[usize],
-    gram: &Gram<T>,
-    units: &Units,
-    control: &Control,
-) -> Result<PathFit> {
-    let started = Instant::now();
-    let n = request.x.nrows();
+    let whole = task.rows.is_none();
     // Its units, and the place of each of its rows among them.
-    let mut own: Vec<usize> = rows.iter().map(|&i| units.of_row[i]).collect();
+    let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
+    let mut own: Vec<usize> = (0..task.y.len()).map(|k| units.of_row[row_of(k)]).collect();
     own.sort_unstable();
     own.dedup();
-    let place: Vec<usize> = rows.iter().map(|&i| own.partition_point(|&u| u < units.of_row[i])).collect();
+    let place: Vec<usize> = (0..task.y.len()).map(|k| own.partition_point(|&u| u < units.of_row[row_of(k)])).collect();
     let (mut y, mut of_row) = (vec![0.0; own.len()], vec![0.0; own.len()]);
     for (k, &u) in place.iter().enumerate() {
         (y[u], of_row[u]) = (task.y[k], task.weight(k));
     }
-    let part = gram.part(&own)?;
-    let shared = Shared::new(&part, task.loss, y, request.settings);
+    let part = if whole { None } else { Some(gram.part(&own)?) };
+    let shared = Shared::new(part.as_ref().unwrap_or(gram), task.loss, y, request.settings);
+
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    let plan = |count: &dyn Fn(usize) -> f64| {
+    let weights = |count: &dyn Fn(usize) -> f64| {
         let mut weight = vec![0.0; own.len()];
         for (k, &u) in place.iter().enumerate() {
-            weight[u] += task.weight(k) * count(rows[k]);
+            weight[u] += task.weight(k) * count(row_of(k));
         }
-        Plan { weight, scored: None }
+        weight
     };
-    let mut plans = vec![plan(&|_| 1.0)];
+    let tested = |fold: &Fold| -> Vec<usize> { fold.test.iter().map(|&i| units.of_row[i]).collect() };
+    // The refit first: it is the longest.
+    let mut plans = vec![Plan { weight: weights(&|_| 1.0), scored: None }];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(n, &fold.train);
-        plan(&|i| count[i])
+        Plan { weight: weights(&|i| count[i]), scored: whole.then(|| tested(fold)) }
     }));
-    let decomposition = OnceCell::new();
-    let (engine, mut kept) = solve(request, &shared, &plans, &decomposition, false, control)?;
+    let of_part = OnceCell::new();
+    let decomposition = decomposition.unwrap_or(&of_part);
+    let (engine, mut kept) = solve(request, &shared, &plans, decomposition, whole, control)?;
     let refit = kept.remove(0);
 
+    let all = &plans[0].weight;
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(request.folds.len(n));
-    let all = &plans[0].weight;
     if request.folds == Folds::LeaveOneOut {
-        let by_c = leave_one_out(request, &shared, engine, all, &of_row, &refit, &decomposition, control)?;
-        let whole = decisions(gram, &own, &refit, &units.of_row);
+        let by_c = leave_one_out(request, &shared, engine, all, &of_row, &refit, decomposition, control)?;
+        let full = if whole { Vec::new() } else { decisions(gram, &own, &refit, &units.of_row) };
         for i in 0..n {
             if let Some(k) = task.position(i) {
                 records.push(by_c.iter().map(|left_out| left_out[place[k]].0.clone()).collect());
@@ -537,20 +493,28 @@ fn fit_some<T: Working>(
             } else {
                 // It was not learned from in the first place.
                 records.push(refit.records.clone());
-                oof.push(whole.iter().map(|f| vec![f[i]]).collect());
+                oof.push(full.iter().map(|f| vec![f[i]]).collect());
             }
         }
     }
     for (kept, fold) in kept.into_iter().zip(splits) {
-        let wanted: Vec<usize> = fold.test.iter().map(|&i| units.of_row[i]).collect();
-        oof.push(decisions(gram, &own, &kept, &wanted));
+        let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
+            0 => vec![f64::NAN; fold.test.len()],
+            _ => f.iter().map(|f| f + record.b).collect(),
+        };
+        oof.push(if whole {
+            kept.records.iter().zip(&kept.f).map(decision).collect()
+        } else {
+            decisions(gram, &own, &kept, &tested(fold))
+        });
         records.push(kept.records);
     }
     records.push(refit.records);
+    // A unit's β goes to its rows by their weights.
     let share =
         |beta: &[f64], (k, &u): (usize, &usize)| if all[u] > 0.0 { beta[u] * task.weight(k) / all[u] } else { 0.0 };
     let per_row = |beta: &Vec<f64>| match beta.len() {
-        0 => vec![0.0; rows.len()],
+        0 => vec![0.0; place.len()],
         _ => place.iter().enumerate().map(|row| share(beta, row)).collect(),
     };
     let coef = refit.beta.iter().map(per_row).collect();
@@ -678,13 +642,4 @@ fn leave_one_out<T: Working>(
     } else {
         loo::by_active_set(shared, all, of_row, request.cs, refit, control)
     }
-}
-
-/// Weight of each unit: that of the given rows in it.
-fn weights(units: &Units, task: &Task, rows: impl Iterator<Item = usize>) -> Vec<f64> {
-    let mut weight = vec![0.0; units.len()];
-    for i in rows {
-        weight[units.of_row[i]] += task.weight(i);
-    }
-    weight
 }

@@ -5,7 +5,6 @@
 use rayon::prelude::*;
 
 use crate::cv::Record;
-use crate::data::Units;
 use crate::error::Result;
 use crate::gram::padded;
 use crate::ledger::{Kept, judge};
@@ -144,13 +143,4 @@ pub(crate) fn by_closed_form<T: Working>(
         }
     }
     Ok(by_c)
-}
-
-/// `[row][c]` from `[c][unit]`: the records, and the held-out f.
-#[allow(clippy::type_complexity)]
-pub(crate) fn by_row(units: &Units, by_c: &[Vec<LeftOut>]) -> (Vec<Vec<Record>>, Vec<Vec<Vec<f64>>>) {
-    let row = |i: usize| by_c.iter().map(move |results| &results[units.of_row[i]]);
-    let rows = 0..units.of_row.len();
-    let records = rows.clone().map(|i| row(i).map(|(record, _)| record.clone()).collect()).collect();
-    (records, rows.map(|i| row(i).map(|(_, f)| vec![*f]).collect()).collect())
 }
