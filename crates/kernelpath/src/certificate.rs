@@ -54,33 +54,61 @@ pub fn certify(
     k_times: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Certificate {
     let dot = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(a, b)| a * b).sum::<f64>();
-    let losses: f64 = y.iter().zip(weight).zip(k_beta).map(|((&y, &w), &f)| weighted(w, || loss.value(y, f + b))).sum();
-    let primal = losses + 0.5 * dot(beta, k_beta);
-    let linear = |theta: &[f64]| -> f64 {
-        let value = |((&y, &w), &t): ((&f64, &f64), &f64)| {
-            let (lo, hi) = loss.domain(y);
-            weighted(w, || loss.dual_value(y, (t / w).clamp(lo, hi)))
-        };
-        y.iter().zip(weight).zip(theta).map(value).sum()
-    };
+    let primal = losses(loss, y, weight, b, k_beta) + 0.5 * dot(beta, k_beta);
     let theta = feasible(loss, y, weight, beta);
     let quadratic = if theta == beta { dot(beta, k_beta) } else { dot(&theta, &k_times(&theta)) };
-    let mut first = Certificate { primal, dual: linear(&theta) - 0.5 * quadratic };
-    // Objectives that differ by the rounding of the losses are equal: both can be 0, where all targets are the same.
-    let rounding = |((&y, &w), &f): ((&f64, &f64), &f64)| {
-        let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
-        weighted(w, || error * (loss.pull(y, f + b).abs() + error))
-    };
-    let noise: f64 = y.iter().zip(weight).zip(k_beta).map(rounding).sum();
-    if (first.primal - first.dual).abs() <= noise {
+    let mut first = Certificate { primal, dual: dual_losses(loss, y, weight, &theta) - 0.5 * quadratic };
+    if (first.primal - first.dual).abs() <= rounding(loss, y, weight, b, k_beta) {
         first.dual = first.primal;
     }
     if first.gap() <= enough || loss.kinks(0.0).is_some() {
         return first;
     }
     let theta = slopes(loss, y, weight, b, k_beta);
-    let dual = linear(&theta) - 0.5 * dot(&theta, &k_times(&theta));
+    let dual = dual_losses(loss, y, weight, &theta) - 0.5 * dot(&theta, &k_times(&theta));
     if dual > first.dual { Certificate { primal, dual } } else { first }
+}
+
+/// The certificate of a model on features, K = ZZᵀ: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ. `theta` must be
+/// [feasible], and `image` is Zᵀθ.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn certify_features(
+    loss: Loss,
+    y: &[f64],
+    weight: &[f64],
+    w: &[f64],
+    b: f64,
+    f: &[f64],
+    theta: &[f64],
+    image: &[f64],
+) -> Certificate {
+    let half_square = |v: &[f64]| 0.5 * v.iter().map(|v| v * v).sum::<f64>();
+    let primal = losses(loss, y, weight, b, f) + half_square(w);
+    let dual = dual_losses(loss, y, weight, theta) - half_square(image);
+    Certificate { primal, dual: if (primal - dual).abs() <= rounding(loss, y, weight, b, f) { primal } else { dual } }
+}
+
+/// Σ w L(y, f + b).
+fn losses(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
+    y.iter().zip(weight).zip(f).map(|((&y, &w), &f)| weighted(w, || loss.value(y, f + b))).sum()
+}
+
+/// −Σ w L*(y, −θ/w).
+fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) -> f64 {
+    let value = |((&y, &w), &t): ((&f64, &f64), &f64)| {
+        let (lo, hi) = loss.domain(y);
+        weighted(w, || loss.dual_value(y, (t / w).clamp(lo, hi)))
+    };
+    y.iter().zip(weight).zip(theta).map(value).sum()
+}
+
+/// Objectives that differ by the rounding of the losses are equal: both can be 0, where all targets are the same.
+fn rounding(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
+    let rounding = |((&y, &w), &f): ((&f64, &f64), &f64)| {
+        let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
+        weighted(w, || error * (loss.pull(y, f + b).abs() + error))
+    };
+    y.iter().zip(weight).zip(f).map(rounding).sum()
 }
 
 /// θ = w a(f + b), with b moved to where Σθ = 0.
@@ -97,7 +125,7 @@ fn weighted(w: f64, value: impl FnOnce() -> f64) -> f64 {
 }
 
 /// θ in the box with Σθ = 0 to rounding: 0 is in every box, so shrinking keeps feasibility.
-fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> Vec<f64> {
+pub(crate) fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> Vec<f64> {
     let mut theta: Vec<f64> = beta
         .iter()
         .zip(y)

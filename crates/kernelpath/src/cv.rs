@@ -128,12 +128,12 @@ impl Task {
     }
 
     /// The place of row `i` of X among its rows.
-    fn position(&self, i: usize) -> Option<usize> {
+    pub(crate) fn position(&self, i: usize) -> Option<usize> {
         self.rows.as_ref().map_or(Some(i), |rows| rows.binary_search(&i).ok())
     }
 
     /// Weight of its `k`-th row.
-    fn weight(&self, k: usize) -> f64 {
+    pub(crate) fn weight(&self, k: usize) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| weight[k])
     }
 }
@@ -272,11 +272,7 @@ pub fn select(scores: &[Vec<f64>], cs: &[f64], rule: Selection) -> Option<usize>
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task.
 pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     check(request)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(request.threads)
-        .build()
-        .map_err(|e| Error::Threads { threads: request.threads, reason: e.to_string() })?;
-    pool.install(|| {
+    pool(request.threads)?.install(|| {
         let n = request.x.nrows();
         let units = if request.kernel.shape == Shape::Precomputed {
             Units::separate(n)
@@ -298,7 +294,13 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     })
 }
 
-fn check(request: &Request) -> Result<()> {
+/// Threads to work on; 0 takes one a core.
+pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    built.map_err(|e| Error::Threads { threads, reason: e.to_string() })
+}
+
+pub(crate) fn check(request: &Request) -> Result<()> {
     let n = request.x.nrows();
     request.x.check("X")?;
     check_cs(request.cs)?;
@@ -397,7 +399,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
 }
 
 /// How often each of `n` rows is named.
-fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
+pub(crate) fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
     let mut counts = vec![0.0; n];
     for &i in rows {
         counts[i] += 1.0;
@@ -533,7 +535,7 @@ fn decisions<T: Working>(gram: &Gram<T>, own: &[usize], kept: &Kept, wanted: &[u
 }
 
 #[allow(clippy::too_many_arguments)]
-fn path_fit(
+pub(crate) fn path_fit(
     request: &Request,
     task: &Task,
     engine: Engine,

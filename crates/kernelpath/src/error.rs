@@ -42,6 +42,14 @@ pub enum Error {
         /// Columns found.
         columns: usize,
     },
+    /// Something that needs the whole kernel matrix.
+    #[error("{what} needs the whole kernel matrix, which low_rank=True does without: use {instead}")]
+    LowRank {
+        /// What was asked for.
+        what: &'static str,
+        /// What can be.
+        instead: &'static str,
+    },
     /// A label other than -1 and +1.
     #[error("labels must be -1 or +1, got {value} at row {row}")]
     Label {

@@ -131,7 +131,7 @@ fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
 }
 
 /// The certificate has the last word on whether a model converged.
-fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
+pub(crate) fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
     let proved = certificate.gap() <= tol;
     let status = match outcome.status {
         _ if proved => Status::Converged,

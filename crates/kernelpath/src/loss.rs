@@ -270,6 +270,16 @@ impl Loss {
         }
     }
 
+    /// The scale of f: 1 for labels, the spread of the targets otherwise.
+    pub(crate) fn scale(self, y: &[f64]) -> f64 {
+        if self.is_classification() {
+            return 1.0;
+        }
+        let mean = y.iter().sum::<f64>() / y.len() as f64;
+        let variance = y.iter().map(|y| (y - mean) * (y - mean)).sum::<f64>() / y.len() as f64;
+        if variance > 0.0 { variance.sqrt() } else { 1.0 }
+    }
+
     /// The loss as a piecewise-linear function, if it is one.
     #[inline(always)]
     pub fn kinks(self, y: f64) -> Option<Kinks> {

@@ -3,11 +3,13 @@
 mod active_set;
 mod cholesky;
 mod closed_form;
+mod envelope;
 mod factor;
 mod low_rank;
 mod newton;
 mod plan;
 mod precondition;
+mod primal;
 mod proximal;
 mod smo;
 mod spectral;
@@ -23,6 +25,7 @@ pub(crate) use closed_form::ClosedForm;
 pub(crate) use newton::{Column, Newton};
 pub(crate) use plan::Engine;
 pub use plan::Solver;
+pub(crate) use primal::{Primal, Reduced};
 pub(crate) use spectral::Spectral;
 
 /// Rounds tried before the solver goes back to SMO.

@@ -27,7 +27,7 @@ use crate::certificate::Certificate;
 use crate::device::{Block, Decomposition, Device, Spectrum};
 use crate::error::Result;
 use crate::ledger::{Ledger, Solution};
-use crate::loss::{Loss, Smoothed, best_intercept};
+use crate::loss::{Smoothed, best_intercept};
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Shared, Status};
 
@@ -134,8 +134,8 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
             jobs.iter().zip(cs).map(|(job, c)| job.weight.iter().map(|w| w * c).collect()).collect();
         let mut weight = device.upload(n, &weights)?;
         let piecewise_linear = loss.curvature_bound().is_none();
-        let mut smooth = Smoothed { loss, delta: WIDEST * spread(loss, y) };
-        let narrowest = NARROWEST * spread(loss, y);
+        let mut smooth = Smoothed { loss, delta: WIDEST * loss.scale(y) };
+        let narrowest = NARROWEST * loss.scale(y);
         let mut steps = 0;
         let mut looks = 0;
         while !open.is_empty() {
@@ -292,14 +292,4 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
         };
         (0..open.len()).into_par_iter().map(finish).collect()
     }
-}
-
-/// A scale for δ: 1 for labels, the spread of the targets otherwise.
-fn spread(loss: Loss, y: &[f64]) -> f64 {
-    if loss.is_classification() {
-        return 1.0;
-    }
-    let mean = y.iter().sum::<f64>() / y.len() as f64;
-    let variance = y.iter().map(|y| (y - mean) * (y - mean)).sum::<f64>() / y.len() as f64;
-    if variance > 0.0 { variance.sqrt() } else { 1.0 }
 }
