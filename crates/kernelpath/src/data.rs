@@ -227,13 +227,21 @@ impl<'a> Rows<'a> {
 
 /// Rows of one's own.
 #[derive(Debug, Clone)]
-pub(crate) enum RowsBuf {
+pub enum RowsBuf {
+    /// Dense.
     Dense(Mat<f64>),
+    /// Sparse.
     Csr(CsrBuf),
 }
 
 impl RowsBuf {
-    pub(crate) fn view(&self) -> Rows<'_> {
+    /// A copy of all rows of `x`, sparse if they are.
+    pub fn copy_of(x: &Rows) -> Self {
+        x.copy_rows(&(0..x.nrows()).collect::<Vec<_>>())
+    }
+
+    /// The rows.
+    pub fn view(&self) -> Rows<'_> {
         match self {
             Self::Dense(rows) => Rows::F64(rows.as_ref()),
             Self::Csr(rows) => Rows::Csr(rows.view()),

@@ -193,6 +193,46 @@ pub enum Error {
         /// Whether single precision is a way out.
         could_halve: bool,
     },
+    /// Landmarks that cannot be had, or make no sense.
+    #[error("landmarks: {problem}")]
+    Landmarks {
+        /// What is wrong, and what fits.
+        problem: String,
+    },
+    /// Low-rank features that do not fit into memory.
+    #[error(
+        "{rank} features of {rows} rows need {}, but only {} of memory are available; use a smaller rank{}{}",
+        human(*.need), human(*.available),
+        if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" },
+        if *.could_spill { ", or let them be kept in a file" } else { "" }
+    )]
+    FeatureMemory {
+        /// Rows of the data.
+        rows: usize,
+        /// Features of a row.
+        rank: usize,
+        /// Bytes needed.
+        need: u64,
+        /// Bytes available.
+        available: u64,
+        /// Whether single precision is a way out.
+        could_halve: bool,
+        /// Whether a file is a way out.
+        could_spill: bool,
+    },
+    /// No file for what does not fit into memory.
+    #[error(
+        "cannot keep {} in a temporary file in {folder}: {reason}; name another folder in TMPDIR, or use a smaller rank",
+        human(*.need)
+    )]
+    Disk {
+        /// Bytes needed.
+        need: u64,
+        /// The folder of temporary files.
+        folder: String,
+        /// What the system said.
+        reason: String,
+    },
     /// All sampled distances are zero, so a bandwidth cannot be estimated.
     #[error("gamma={rule:?} needs rows that differ, but {found}; give gamma as a number")]
     Bandwidth {
@@ -250,7 +290,7 @@ pub enum Error {
 /// `Result` with this library's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-fn human(bytes: u64) -> String {
+pub(crate) fn human(bytes: u64) -> String {
     let b = bytes as f64;
     if b >= 1e9 { format!("{:.1} GB", b / 1e9) } else { format!("{:.1} MB", b / 1e6) }
 }

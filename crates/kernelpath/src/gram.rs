@@ -47,7 +47,7 @@ impl Entry for f64 {
 pub(crate) const LANES: usize = 64;
 
 /// Side of the tiles the matrix is computed in.
-const TILE: usize = 128;
+pub(crate) const TILE: usize = 128;
 
 /// Rows and columns of the blocks of a product with the matrix.
 const BAND: usize = 512;
@@ -338,7 +338,7 @@ impl<T: Entry> Gram<T> {
     }
 }
 
-fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
+pub(crate) fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
     Error::Overflow { row, column, value, precision: if size_of::<T>() == 4 { "float32" } else { "float64" } }
 }
 
@@ -362,7 +362,7 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
 
 /// Zeros whose pages the system hands out when they are first written, by whichever thread writes;
 /// `None` when there is no memory.
-fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
+pub(crate) fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
     let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout is that of `length` entries and not empty; all-zero bits are 0.0.
     #[allow(clippy::same_length_and_capacity)]
@@ -404,26 +404,46 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// Evaluates the kernel of rows `a` of `x` with rows `b` of `z`, both shifted.
+    /// Evaluates the kernel of rows `a` of `x` with rows `b` of `z`, both shifted; a precomputed `x` has it in its
+    /// columns `b`.
     pub(crate) fn evaluate(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], kernel: &KernelFn) {
-        let n = b.len();
+        if kernel.shape == Shape::Precomputed {
+            self.values.clear();
+            self.values.extend(a.iter().flat_map(|&i| b.iter().map(move |&j| x.get(i, j))));
+            return;
+        }
+        self.compare(x, a, z, b, shift, kernel.shape == Shape::Laplacian);
+        let Self { left2, right2, values, .. } = self;
+        vectorise(
+            #[inline(always)]
+            || {
+                for (row, &x2) in values.chunks_exact_mut(b.len()).zip(left2.iter()) {
+                    kernel.map(row, x2, right2);
+                }
+            },
+        );
+    }
+
+    /// ‖x − z‖² of rows `a` of `x` with rows `b` of `z`; 0 where the rows differ by rounding only.
+    pub(crate) fn squared_distances(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64]) {
+        self.compare(x, a, z, b, shift, false);
+        for (row, x2) in self.values.chunks_exact_mut(b.len()).zip(&self.left2) {
+            for (value, z2) in row.iter_mut().zip(&self.right2) {
+                let distance = x2 + z2 - 2.0 * *value;
+                *value = if distance > 1e-13 * (x2 + z2) { distance } else { 0.0 };
+            }
+        }
+    }
+
+    /// Inner products, or L1 distances, and the norms of both sides.
+    fn compare(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], laplacian: bool) {
         self.values.clear();
-        self.values.resize(a.len() * n, 0.0);
-        let laplacian = kernel.shape == Shape::Laplacian;
+        self.values.resize(a.len() * b.len(), 0.0);
         if x.as_csr().or(z.as_csr()).is_some() {
             self.meet(x, a, z, b, laplacian);
         } else {
             self.multiply(x, a, z, b, shift, laplacian);
         }
-        let Self { left2, right2, values, .. } = self;
-        vectorise(
-            #[inline(always)]
-            || {
-                for (row, &x2) in values.chunks_exact_mut(n).zip(left2.iter()) {
-                    kernel.map(row, x2, right2);
-                }
-            },
-        );
     }
 
     /// Inner products, or L1 distances, of dense rows.
@@ -611,7 +631,7 @@ pub(crate) fn kernel_times(
 }
 
 /// What is taken off all rows, the mean of the given rows of `z`; empty for sparse ones, which it would fill.
-fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -> Vec<f64> {
+pub(crate) fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -> Vec<f64> {
     if x.as_csr().or(z.as_csr()).is_some() {
         Vec::new()
     } else if kernel.shape.is_shift_invariant() {

@@ -211,6 +211,20 @@ impl KernelFn {
         Ok(Self { shape, gamma })
     }
 
+    /// k(x, x) for row `i` of `x`.
+    pub(crate) fn diagonal(&self, x: &Rows, i: usize) -> f64 {
+        match self.shape {
+            Shape::Precomputed => x.get(i, i),
+            shape if shape.is_shift_invariant() => 1.0,
+            _ => {
+                let squared = x.sum_over_row(i, |v| v * v);
+                let mut value = [squared];
+                self.map(&mut value, squared, &[squared]);
+                value[0]
+            }
+        }
+    }
+
     /// Turns a row of inner products ⟨x,zⱼ⟩ (for [`Shape::Laplacian`], of L1 distances) into kernel
     /// values, in place. `x2` is ‖x‖² and `z2` the ‖zⱼ‖².
     #[inline(always)]

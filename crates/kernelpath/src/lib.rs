@@ -34,7 +34,7 @@
 //! ```
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
-//! ([`kernel`], [`gram`]), the solver (private), path and folds ([`cv`]), and the machine it runs on. [`calibrate`] turns the scores
+//! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it runs on. [`calibrate`] turns the scores
 //! of held-out rows into probabilities.
 
 pub mod calibrate;
@@ -44,13 +44,16 @@ pub mod data;
 mod design;
 mod device;
 pub mod error;
+pub mod features;
 pub mod gram;
 pub mod kernel;
+pub mod landmarks;
 mod ledger;
 mod loo;
 pub mod loss;
 pub mod low_rank;
 pub mod model;
+pub mod nystrom;
 pub mod observe;
 mod path;
 mod problem;
@@ -62,11 +65,14 @@ mod walk;
 
 pub use calibrate::{Calibration, Method};
 pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
-pub use data::Rows;
+pub use data::{Rows, RowsBuf};
 pub use error::{Error, Result};
+pub use features::{Features, Storage};
 pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};
+pub use landmarks::Landmarks;
 pub use loss::{Loss, Smoothed};
 pub use model::Model;
+pub use nystrom::{Approximation, Nystrom};
 pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};

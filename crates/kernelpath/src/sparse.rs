@@ -223,7 +223,7 @@ impl<'a> From<Csr<'a>> for Rows<'a> {
 
 /// Some rows of a [`Csr`], copied.
 #[derive(Debug, Clone)]
-pub(crate) struct CsrBuf {
+pub struct CsrBuf {
     columns: usize,
     indptr: Vec<usize>,
     indices: Vec<usize>,
@@ -243,7 +243,8 @@ impl CsrBuf {
         copy
     }
 
-    pub(crate) fn view(&self) -> Csr<'_> {
+    /// The rows.
+    pub fn view(&self) -> Csr<'_> {
         Csr {
             columns: self.columns,
             indptr: Indices::Usize(&self.indptr),

@@ -42,6 +42,32 @@ fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     out
 }
 
+/// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
+///
+/// In a thread of its own, since it cannot be interrupted: when the fit is, it is left behind.
+pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
+    let rows = k.nrows();
+    let failed = |reason: &str| Error::Eigen { rows, reason: reason.to_string() };
+    let (send, receive) = channel();
+    std::thread::Builder::new()
+        .spawn(move || {
+            let decomposition = k.self_adjoint_eigen(Side::Lower).map(|eigen| {
+                let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+                (values, eigen.U().to_owned())
+            });
+            let _ = send.send(decomposition);
+        })
+        .map_err(|error| failed(&error.to_string()))?;
+    loop {
+        match receive.recv_timeout(Duration::from_millis(50)) {
+            Ok(Ok(decomposition)) => return Ok(decomposition),
+            Ok(Err(_)) => return Err(failed("it did not converge")),
+            Err(RecvTimeoutError::Timeout) => control.check()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended")),
+        }
+    }
+}
+
 impl Device for Cpu {
     type Matrix = Mat<f64>;
 
@@ -57,28 +83,9 @@ impl Device for Cpu {
         Ok(Mat::from_fn(gram.n(), gram.n(), |i, j| gram.get(i, j)))
     }
 
-    /// In a thread of its own, since it cannot be interrupted: when the fit is, it is left behind.
     fn eigh(&self, k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
-        let rows = k.nrows();
-        let failed = |reason: &str| Error::Eigen { rows, reason: reason.to_string() };
-        let (send, receive) = channel();
-        std::thread::Builder::new()
-            .spawn(move || {
-                let decomposition = k.self_adjoint_eigen(Side::Lower).map(|eigen| {
-                    let values: Vec<f64> = eigen.S().column_vector().iter().map(|v| v.max(0.0)).collect();
-                    (values, eigen.U().to_owned())
-                });
-                let _ = send.send(decomposition);
-            })
-            .map_err(|error| failed(&error.to_string()))?;
-        loop {
-            match receive.recv_timeout(Duration::from_millis(50)) {
-                Ok(Ok(decomposition)) => return Ok(decomposition),
-                Ok(Err(_)) => return Err(failed("it did not converge")),
-                Err(RecvTimeoutError::Timeout) => control.check()?,
-                Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended")),
-            }
-        }
+        let (values, basis) = eigen(k, control)?;
+        Ok((values.into_iter().map(|v| v.max(0.0)).collect(), basis))
     }
 
     fn times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {

@@ -5,7 +5,7 @@
 
 mod cpu;
 
-pub(crate) use cpu::Cpu;
+pub(crate) use cpu::{Cpu, eigen};
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};

@@ -1,0 +1,271 @@
+//! The matrix Z of low-rank features, computed once for all folds and C's, in memory or in a file.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::path::Path;
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use fs4::FileExt;
+use memmap2::MmapMut;
+use rayon::prelude::*;
+
+use crate::data::Rows;
+use crate::error::{Error, Result, human};
+use crate::gram::{Entry, TILE, Tile, available_memory, overflow, shift_for, zeroed};
+use crate::kernel::{KernelFn, Shape};
+use crate::nystrom::Nystrom;
+use crate::observe::{Control, Phase};
+
+/// Rows that one thread turns into features at once: enough to make packing the landmarks cheap beside the products.
+const BLOCK: usize = 256;
+
+/// Where the features are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory.
+    Memory,
+    /// In a temporary file mapped into memory, which vanishes with its user: the system keeps what it can in memory
+    /// and the rest on disk. The folder is the system's for temporary files (TMPDIR names another); one that itself
+    /// lies in memory gains nothing.
+    File,
+}
+
+impl Storage {
+    /// Memory, if `rank` features of `n` rows and `beside` bytes more fit; else, if allowed, a file.
+    pub fn plan<T: Entry>(n: usize, rank: usize, beside: u64, may_spill: bool) -> Result<Self> {
+        let need = Features::<T>::bytes(n, rank).saturating_add(beside);
+        match available_memory() {
+            Some(available) if need > available && (!may_spill || beside > available) => Err(Error::FeatureMemory {
+                rows: n,
+                rank,
+                need,
+                available,
+                could_halve: size_of::<T>() == 8,
+                could_spill: !may_spill,
+            }),
+            Some(available) if need > available => Ok(Self::File),
+            _ => Ok(Self::Memory),
+        }
+    }
+}
+
+/// Z, row after row.
+#[derive(Debug)]
+pub struct Features<T> {
+    n: usize,
+    rank: usize,
+    values: Values<T>,
+}
+
+#[derive(Debug)]
+enum Values<T> {
+    Memory(Vec<T>),
+    File(MmapMut, PhantomData<T>),
+}
+
+impl<T: Entry> Features<T> {
+    /// Bytes that `rank` features of `n` rows take.
+    pub fn bytes(n: usize, rank: usize) -> u64 {
+        n as u64 * rank as u64 * size_of::<T>() as u64
+    }
+
+    /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool.
+    pub fn compute(nystrom: &Nystrom, x: &Rows, storage: Storage, control: &Control) -> Result<Self> {
+        x.check("X")?;
+        if x.ncols() != nystrom.width() {
+            return Err(Error::Features { got: x.ncols(), expected: nystrom.width() });
+        }
+        let (n, rank) = (x.nrows(), nystrom.rank());
+        let values = match storage {
+            Storage::Memory => Values::Memory(zeroed(n * rank).ok_or_else(|| Error::FeatureMemory {
+                rows: n,
+                rank,
+                need: Self::bytes(n, rank),
+                available: available_memory().unwrap_or(0),
+                could_halve: size_of::<T>() == 8,
+                could_spill: true,
+            })?),
+            Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
+        };
+        let mut features = Self { n, rank, values };
+        let rows: Vec<usize> = (0..n).collect();
+        nystrom.as_map().fill(x, &rows, features.all_mut(), control)?;
+        Ok(features)
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Features of a row.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[T] {
+        &self.all()[i * self.rank..(i + 1) * self.rank]
+    }
+
+    /// Some rows, as a matrix.
+    pub fn rows(&self, rows: Range<usize>) -> MatRef<'_, T> {
+        let values = &self.all()[rows.start * self.rank..rows.end * self.rank];
+        MatRef::from_row_major_slice(values, rows.len(), self.rank)
+    }
+
+    /// All values, row after row.
+    pub fn all(&self) -> &[T] {
+        match &self.values {
+            Values::Memory(values) => values,
+            // SAFETY: the file has n × rank entries, pages are aligned for any of them, all bits are valid floats,
+            // and nobody else can open the file, which has no name.
+            Values::File(map, _) => unsafe { std::slice::from_raw_parts(map.as_ptr().cast(), self.n * self.rank) },
+        }
+    }
+
+    fn all_mut(&mut self) -> &mut [T] {
+        let length = self.n * self.rank;
+        match &mut self.values {
+            Values::Memory(values) => values,
+            // SAFETY: as in `all`, and borrowed mutably.
+            Values::File(map, _) => unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast(), length) },
+        }
+    }
+}
+
+/// A file of so many zeros without a name, mapped into memory. All of it is allocated now, so that a full disk is an
+/// error here and not a signal later.
+fn temporary_file(folder: &Path, need: u64) -> Result<MmapMut> {
+    let failed = |reason: String| Error::Disk { need, folder: folder.display().to_string(), reason };
+    let said = |error: std::io::Error| failed(error.to_string());
+    let free = fs4::available_space(folder).map_err(said)?;
+    if free < need {
+        return Err(failed(format!("only {} are free there", human(free))));
+    }
+    let file = tempfile::tempfile_in(folder).map_err(said)?;
+    match FileExt::allocate(&file, need) {
+        // File systems that cannot set space aside: the free space seen above has to do.
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {}
+        outcome => outcome.map_err(said)?,
+    }
+    file.set_len(need).map_err(said)?;
+    // SAFETY: nobody else has the file, so that nobody changes or shortens it.
+    unsafe { MmapMut::map_mut(&file) }.map_err(said)
+}
+
+/// K(X, landmarks)·M for new rows, given what [`Nystrom`] found: landmarks (of a precomputed kernel, `x` has a column
+/// for each in place of them) and M; row after row.
+pub fn transform<T: Entry>(
+    x: &Rows,
+    landmarks: &Rows,
+    map: MatRef<f64>,
+    kernel: &KernelFn,
+    control: &Control,
+) -> Result<Vec<T>> {
+    let count = map.nrows();
+    let precomputed = kernel.shape == Shape::Precomputed;
+    if !precomputed && landmarks.nrows() != count {
+        let why = "one row a landmark";
+        return Err(Error::Length { what: "the map", got: count, expected: landmarks.nrows(), why });
+    }
+    let expected = if precomputed { count } else { landmarks.ncols() };
+    if x.ncols() != expected {
+        return Err(Error::Features { got: x.ncols(), expected });
+    }
+    x.check("X")?;
+    let (n, rank) = (x.nrows(), map.ncols());
+    let mut out = zeroed(n * rank).ok_or_else(|| Error::FeatureMemory {
+        rows: n,
+        rank,
+        need: Features::<T>::bytes(n, rank),
+        available: available_memory().unwrap_or(0),
+        could_halve: size_of::<T>() == 8,
+        could_spill: false,
+    })?;
+    let columns: Vec<usize> = (0..count).collect();
+    let rows: Vec<usize> = (0..n).collect();
+    Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel }.fill(x, &rows, &mut out, control)?;
+    Ok(out)
+}
+
+/// What turns rows into features.
+pub(crate) struct Map<'a> {
+    pub landmarks: Rows<'a>,
+    /// Rows of `landmarks`; columns of the data when the kernel is precomputed.
+    pub columns: &'a [usize],
+    pub matrix: MatRef<'a, f64>,
+    pub kernel: KernelFn,
+}
+
+impl Map<'_> {
+    /// Writes the features of the given rows of `x`, in f64 until they are stored: M divides by small numbers.
+    pub fn fill<T: Entry>(&self, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()> {
+        let Self { landmarks, columns, matrix, kernel } = self;
+        let (rank, total) = (matrix.ncols(), rows.len());
+        let all: Vec<usize> = (0..landmarks.nrows()).collect();
+        let shift = shift_for(kernel, x, landmarks, &all);
+        let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank));
+        control.begin(Phase::Kernel, total.div_ceil(BLOCK));
+        blocks.try_for_each_init(<(Tile, Vec<f64>)>::default, |(tile, block), (rows, out)| {
+            if control.out_of_time() {
+                let budget = control.budget_seconds().unwrap_or(0.0);
+                return Err(Error::TimeBudget { budget, what: "the features were complete", rows: total });
+            }
+            block.clear();
+            block.resize(out.len(), 0.0);
+            for (k, columns) in columns.chunks(TILE).enumerate() {
+                control.check()?;
+                tile.evaluate(x, rows, landmarks, columns, &shift, kernel);
+                if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
+                    let (row, landmark) = (rows[at / columns.len()], k * TILE + at % columns.len());
+                    return Err(overflow::<T>(row, landmark, tile.values[at]));
+                }
+                matmul(
+                    MatMut::from_row_major_slice_mut(&mut *block, rows.len(), rank),
+                    Accum::Add,
+                    MatRef::from_row_major_slice(&tile.values, rows.len(), columns.len()),
+                    matrix.subrows(k * TILE, columns.len()),
+                    1.0,
+                    Par::Seq,
+                );
+            }
+            for (out, value) in out.iter_mut().zip(&*block) {
+                *out = T::narrow(*value);
+            }
+            control.advance(1);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_had_is_an_error() {
+        let folder = std::env::temp_dir();
+        let message = temporary_file(&folder, 1 << 60).unwrap_err().to_string();
+        assert!(message.contains("1152921504.6 GB") && message.contains("free there"), "{message}");
+        let message = temporary_file(&folder.join("no-such-folder"), 8).unwrap_err().to_string();
+        assert!(message.contains("no-such-folder") && message.contains("TMPDIR"), "{message}");
+    }
+
+    #[test]
+    fn the_plan_takes_memory_then_a_file_then_refuses() {
+        assert_eq!(Storage::plan::<f32>(1000, 10, 0, false).unwrap(), Storage::Memory);
+        if available_memory().is_none() {
+            return;
+        }
+        let (n, rank) = (1 << 40, 100);
+        assert_eq!(Storage::plan::<f32>(n, rank, 0, true).unwrap(), Storage::File);
+        let message = Storage::plan::<f64>(n, rank, 0, false).unwrap_err().to_string();
+        assert!(message.contains("100 features of 1099511627776 rows need 879609.3 GB"), "{message}");
+        assert!(message.contains("float32") && message.contains("kept in a file"), "{message}");
+        let message = Storage::plan::<f32>(n, rank, 1 << 60, true).unwrap_err().to_string();
+        assert!(!message.contains("float32") && !message.contains("kept in a file"), "{message}");
+    }
+}

@@ -1,0 +1,407 @@
+//! The rows, or points, whose kernel functions span a low-rank approximation. Choosing them never looks at targets.
+
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use fastrand::Rng;
+use rayon::prelude::*;
+
+use crate::data::{Rows, RowsBuf};
+use crate::error::{Error, Result, human};
+use crate::gram::{TILE, Tile, available_memory, shift_for};
+use crate::kernel::{KernelFn, Shape};
+use crate::observe::{Control, Phase};
+
+/// How landmarks are chosen.
+#[derive(Debug, Clone)]
+pub enum Landmarks {
+    /// Rows drawn with probability proportional to their weights.
+    Uniform,
+    /// Centroids of k-means.
+    KMeans,
+    /// Pivots of a randomly pivoted Cholesky factorisation of the kernel matrix: rows that those chosen before explain
+    /// badly are likely to be next.
+    RpCholesky,
+    /// These rows of X.
+    Rows(Vec<usize>),
+    /// These points.
+    Given(RowsBuf),
+}
+
+/// What was chosen.
+pub(crate) enum Choice {
+    Rows(Vec<usize>),
+    Points(RowsBuf),
+}
+
+/// Rows that a rule looks at are a sample of this many a landmark, and at least [`FEWEST_LOOKED_AT`]. A residual
+/// diagonal is known well from few rows a pivot, and they cost a factor of so many rows in memory.
+const LOOKED_AT_BY_RP_CHOLESKY: usize = 5;
+/// A centroid is a mean, whose error falls with the rows it is of.
+const LOOKED_AT_BY_KMEANS: usize = 20;
+const FEWEST_LOOKED_AT: usize = 10_000;
+
+/// Candidates drawn at once.
+const PROPOSALS: usize = 128;
+
+/// Rounds of Lloyd's algorithm: most of what it gains over k-means++ comes first.
+const LLOYD: usize = 5;
+
+/// Part of the largest diagonal entry below which a residual is rounding.
+const EXHAUSTED: f64 = 1e-12;
+
+/// Part of it below which, negative, it is not.
+const INDEFINITE: f64 = 1e-6;
+
+impl Landmarks {
+    /// The names of the rules, in the order of the documentation.
+    pub const NAMES: &'static [&'static str] = &["uniform", "kmeans", "rpcholesky"];
+
+    /// The rule of that name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "uniform" => Ok(Self::Uniform),
+            "kmeans" => Ok(Self::KMeans),
+            "rpcholesky" => Ok(Self::RpCholesky),
+            _ => Err(Error::Unknown { what: "rule for landmarks", name: name.into(), known: Self::NAMES }),
+        }
+    }
+
+    /// Chooses at most `count` landmarks by a rule among the candidates, or takes those given.
+    pub(crate) fn choose(
+        &self,
+        x: &Rows,
+        candidates: &Candidates,
+        kernel: &KernelFn,
+        count: usize,
+        seed: u64,
+        control: &Control,
+    ) -> Result<Choice> {
+        let count = count.min(candidates.rows.len());
+        let mut rng = Rng::with_seed(seed);
+        if kernel.shape == Shape::Precomputed {
+            if matches!(self, Self::KMeans | Self::Given(_)) {
+                let problem = "a precomputed kernel knows rows only, no other points; what fits: \"uniform\", \
+                               \"rpcholesky\", or indices of rows";
+                return Err(Error::Landmarks { problem: problem.into() });
+            }
+            if x.nrows() != x.ncols() {
+                return Err(Error::NotSquare { rows: x.nrows(), columns: x.ncols() });
+            }
+        }
+        Ok(match self {
+            Self::Uniform => Choice::Rows(candidates.sample(count, &mut rng).rows),
+            Self::RpCholesky => {
+                let looked_at = (LOOKED_AT_BY_RP_CHOLESKY * count).max(FEWEST_LOOKED_AT);
+                let sample = candidates.sample(looked_at, &mut rng);
+                Choice::Rows(rp_cholesky(x, &sample, kernel, count, &mut rng, control)?)
+            }
+            Self::KMeans => {
+                let looked_at = (LOOKED_AT_BY_KMEANS * count).max(FEWEST_LOOKED_AT);
+                let sample = candidates.sample(looked_at, &mut rng);
+                Choice::Points(RowsBuf::Dense(kmeans(x, &sample, count, &mut rng, control)?))
+            }
+            Self::Rows(rows) => Choice::Rows(rows.clone()),
+            Self::Given(points) => Choice::Points(points.clone()),
+        })
+    }
+}
+
+/// Rows of weight > 0, ascending, and their weights.
+#[derive(Clone)]
+pub(crate) struct Candidates {
+    pub rows: Vec<usize>,
+    pub weight: Vec<f64>,
+}
+
+impl Candidates {
+    pub fn new(n: usize, weight: Option<&[f64]>) -> Result<Self> {
+        let Some(weight) = weight else { return Ok(Self { rows: (0..n).collect(), weight: vec![1.0; n] }) };
+        if weight.len() != n {
+            let why = "one weight a row of X";
+            return Err(Error::Length { what: "the weights", got: weight.len(), expected: n, why });
+        }
+        if let Some(row) = weight.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+            return Err(Error::Weight { value: weight[row], row });
+        }
+        let rows: Vec<usize> = (0..n).filter(|&i| weight[i] > 0.0).collect();
+        if rows.is_empty() {
+            return Err(Error::NoWeight);
+        }
+        let weight = rows.iter().map(|&i| weight[i]).collect();
+        Ok(Self { rows, weight })
+    }
+
+    /// A sample without replacement, each row drawn with probability proportional to its weight, by which it has had
+    /// its say; all of them, with their weights, if they are no more.
+    ///
+    /// Rows with the smallest Eᵢ/wᵢ, Eᵢ exponential, are such a sample (Efraimidis, Spirakis 2006).
+    pub fn sample(&self, size: usize, rng: &mut Rng) -> Self {
+        if self.rows.len() <= size {
+            return self.clone();
+        }
+        let mut keys: Vec<(f64, usize)> =
+            self.rows.iter().zip(&self.weight).map(|(&i, w)| (-(1.0 - rng.f64()).ln() / w, i)).collect();
+        keys.select_nth_unstable_by(size, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut rows: Vec<usize> = keys[..size].iter().map(|&(_, i)| i).collect();
+        rows.sort_unstable();
+        Self { rows, weight: vec![1.0; size] }
+    }
+
+    /// wᵢ · potentialᵢ, or 0 if it is negative.
+    fn weighted(&self, potential: &[f64]) -> Vec<f64> {
+        self.weight.iter().zip(potential).map(|(w, p)| w * p.max(0.0)).collect()
+    }
+}
+
+/// Positions drawn independently, with these probabilities up to a factor; none if all are 0.
+fn draw(potential: &[f64], count: usize, rng: &mut Rng) -> Vec<usize> {
+    let mut total = 0.0;
+    let until: Vec<f64> = potential
+        .iter()
+        .map(|p| {
+            total += p;
+            total
+        })
+        .collect();
+    let Some(last) = potential.iter().rposition(|p| *p > 0.0) else { return Vec::new() };
+    let mut at = || {
+        let target = rng.f64() * total;
+        until.partition_point(|u| *u <= target).min(last)
+    };
+    (0..count).map(|_| at()).collect()
+}
+
+/// Rows i chosen one after the other with probability proportional to wᵢdᵢ, d the diagonal of the residual K − FFᵀ
+/// with F the Cholesky factor of the rows chosen so far (Chen, Epperly, Tropp, Webber 2022).
+///
+/// A block of proposals is drawn from the same d and thinned: the i-th is accepted with probability
+/// (its residual by now) / (its residual at the draw), which makes the pivots distributed as if drawn one at a time
+/// (Epperly, Tropp, Webber 2024). So all work on the sample is products of matrices.
+fn rp_cholesky(
+    x: &Rows,
+    sample: &Candidates,
+    kernel: &KernelFn,
+    count: usize,
+    rng: &mut Rng,
+    control: &Control,
+) -> Result<Vec<usize>> {
+    let rows = &sample.rows;
+    check_memory((rows.len() * count * 8) as u64, "use fewer landmarks, or landmarks=\"uniform\"")?;
+    let shift = shift_for(kernel, x, x, rows);
+    let mut left: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
+    let largest = left.iter().fold(0.0_f64, |a, d| a.max(d.abs()));
+    let tiny = EXHAUSTED * largest;
+    let mut factor = vec![0.0; rows.len() * count];
+    let mut pivots: Vec<usize> = Vec::with_capacity(count);
+    let mut tile = Tile::default();
+    control.begin(Phase::Kernel, count);
+    while pivots.len() < count {
+        control.check()?;
+        let done = pivots.len();
+        let proposals = draw(&sample.weighted(&left), PROPOSALS.min(count - done), rng);
+        if proposals.is_empty() {
+            break; // the chosen rows explain all others
+        }
+        let size = proposals.len();
+        let proposed: Vec<usize> = proposals.iter().map(|&s| rows[s]).collect();
+        let across = |of: &[usize]| Mat::from_fn(of.len(), done, |i, k| factor[of[i] * count + k]);
+        let known = across(&proposals);
+        tile.evaluate(x, &proposed, x, &proposed, &shift, kernel);
+        let mut residual = Mat::from_fn(size, size, |i, j| tile.values[i * size + j]);
+        matmul(residual.as_mut(), Accum::Add, known.as_ref(), known.transpose(), -1.0, Par::Seq);
+        let (accepted, lower) = thin(&mut residual, |i| rng.f64() * left[proposals[i]], tiny);
+
+        let new: Vec<usize> = accepted.iter().map(|&a| proposals[a]).collect();
+        if !new.is_empty() {
+            let known = across(&new);
+            let columns: Vec<usize> = new.iter().map(|&s| rows[s]).collect();
+            let bands = factor.par_chunks_mut(TILE * count).zip(left.par_chunks_mut(TILE)).zip(rows.par_chunks(TILE));
+            bands.try_for_each_init(Tile::default, |tile, ((factor, left), rows)| {
+                control.check()?;
+                tile.evaluate(x, rows, x, &columns, &shift, kernel);
+                explain(&mut tile.values, factor, left, (&known, &lower), tiny);
+                Ok::<(), Error>(())
+            })?;
+        }
+        // What was looked at anew and found exhausted, or is chosen, is not drawn again.
+        for (i, &s) in proposals.iter().enumerate() {
+            if residual[(i, i)] <= tiny {
+                left[s] = left[s].min(0.0);
+            }
+        }
+        pivots.extend(&new);
+        control.advance(new.len());
+    }
+    let mut chosen: Vec<usize> = pivots.into_iter().map(|s| rows[s]).collect();
+    // Of an indefinite kernel (residuals below 0) positive pivots run out early, of one of zeros there are none.
+    let wanted = if left.iter().any(|d| *d < -INDEFINITE * largest) { count } else { 1 };
+    if chosen.len() < wanted {
+        let others = rows.iter().zip(&sample.weight).filter(|(i, _)| !chosen.contains(i));
+        let (rows, weight) = others.map(|(&i, &w)| (i, w)).unzip();
+        chosen.extend(Candidates { rows, weight }.sample(wanted - chosen.len(), rng).rows);
+    }
+    chosen.sort_unstable();
+    Ok(chosen)
+}
+
+/// Accepts the i-th of the proposals if the residual it has left, given those accepted before it, is above
+/// `threshold(i)`. Returns the accepted and the Cholesky factor of their residual; `residual` loses what they explain.
+fn thin(residual: &mut Mat<f64>, mut threshold: impl FnMut(usize) -> f64, tiny: f64) -> (Vec<usize>, Mat<f64>) {
+    let size = residual.nrows();
+    let (mut accepted, mut columns) = (Vec::new(), Vec::<Vec<f64>>::new());
+    for i in 0..size {
+        let (left, threshold) = (residual[(i, i)], threshold(i));
+        if left <= tiny || left < threshold {
+            continue;
+        }
+        let column: Vec<f64> = (0..size).map(|j| residual[(j, i)] / left.sqrt()).collect();
+        for j in 0..size {
+            for k in 0..size {
+                residual[(k, j)] -= column[k] * column[j];
+            }
+        }
+        accepted.push(i);
+        columns.push(column);
+    }
+    let lower = Mat::from_fn(accepted.len(), accepted.len(), |a, b| if a >= b { columns[b][accepted[a]] } else { 0.0 });
+    (accepted, lower)
+}
+
+/// New columns of a band of F, from the kernel of its rows with the new pivots: (K − F F_pᵀ) L⁻ᵀ, with F_p the rows of
+/// the pivots in F and L the Cholesky factor of their residual; and what they leave of the diagonal.
+fn explain(kernel: &mut [f64], factor: &mut [f64], left: &mut [f64], pivots: (&Mat<f64>, &Mat<f64>), tiny: f64) {
+    let (known, lower) = pivots;
+    let (height, stride) = (left.len(), factor.len() / left.len());
+    let (width, done) = (known.nrows(), known.ncols());
+    let mut band = MatMut::from_row_major_slice_mut(kernel, height, width);
+    if done > 0 {
+        let before = MatRef::from_row_major_slice_with_stride(&*factor, height, done, stride);
+        matmul(band.as_mut(), Accum::Add, before, known.transpose(), -1.0, Par::Seq);
+    }
+    solve_lower_triangular_in_place(lower.as_ref(), band.transpose_mut(), Par::Seq);
+    for ((values, factor), left) in kernel.chunks_exact(width).zip(factor.chunks_exact_mut(stride)).zip(left) {
+        factor[done..done + width].copy_from_slice(values);
+        *left -= values.iter().map(|v| v * v).sum::<f64>();
+        *left = if left.abs() > tiny { *left } else { 0.0 };
+    }
+}
+
+/// Centroids: k-means++ (Arthur, Vassilvitskii 2007), proposals thinned as in [`rp_cholesky`], then Lloyd's rounds.
+fn kmeans(x: &Rows, sample: &Candidates, count: usize, rng: &mut Rng, control: &Control) -> Result<Mat<f64>> {
+    let (rows, p) = (&sample.rows, x.ncols());
+    let way_out = "centroids are dense; use fewer landmarks, or a rule that takes rows (\"rpcholesky\", \"uniform\")";
+    check_memory(3 * (count * p * 8) as u64, way_out)?;
+    let shift = if x.as_csr().is_some() { Vec::new() } else { x.column_means(rows) };
+    control.begin(Phase::Kernel, count * (1 + LLOYD));
+    let seeds = seed_centres(x, sample, &shift, count, rng, control)?;
+    let count = seeds.len();
+    // Row after row; a cluster that loses its rows keeps its centroid.
+    let mut centres = vec![0.0; count * p];
+    for (&i, centre) in seeds.iter().zip(centres.chunks_exact_mut(p)) {
+        x.for_each_nonzero(i, |j, value| centre[j] = value);
+    }
+    let mut labels = vec![usize::MAX; rows.len()];
+    for _ in 0..LLOYD {
+        let now = nearest_centres(x, rows, &Rows::from_slice(&centres, p)?, &shift, control)?;
+        if now == labels {
+            break;
+        }
+        labels = now;
+        let mut sums = vec![0.0; count * p];
+        let mut weights = vec![0.0; count];
+        for ((&i, &label), w) in rows.iter().zip(&labels).zip(&sample.weight) {
+            weights[label] += w;
+            let sum = &mut sums[label * p..(label + 1) * p];
+            x.for_each_nonzero(i, |j, value| sum[j] += w * value);
+        }
+        for ((centre, sum), &w) in centres.chunks_exact_mut(p).zip(sums.chunks_exact(p)).zip(&weights) {
+            if w > 0.0 {
+                centre.iter_mut().zip(sum).for_each(|(c, s)| *c = s / w);
+            }
+        }
+        control.advance(count);
+    }
+    Ok(Mat::from_fn(count, p, |i, j| centres[i * p + j]))
+}
+
+/// Rows chosen one after the other with probability proportional to wᵢ times the squared distance to the nearest one
+/// chosen before; fewer than `count` if there are not so many different rows.
+fn seed_centres(
+    x: &Rows,
+    sample: &Candidates,
+    shift: &[f64],
+    count: usize,
+    rng: &mut Rng,
+    control: &Control,
+) -> Result<Vec<usize>> {
+    let rows = &sample.rows;
+    let mut nearest = vec![f64::INFINITY; rows.len()];
+    let mut seeds: Vec<usize> = draw(&sample.weight, 1, rng).into_iter().map(|s| rows[s]).collect();
+    let mut new = seeds.clone();
+    let mut tile = Tile::default();
+    loop {
+        let bands = nearest.par_chunks_mut(TILE).zip(rows.par_chunks(TILE));
+        bands.try_for_each_init(Tile::default, |tile, (nearest, rows)| {
+            control.check()?;
+            tile.squared_distances(x, rows, x, &new, shift);
+            for (nearest, distances) in nearest.iter_mut().zip(tile.values.chunks_exact(new.len())) {
+                *nearest = distances.iter().fold(*nearest, |a, d| a.min(*d));
+            }
+            Ok::<(), Error>(())
+        })?;
+        control.advance(new.len());
+        let proposals = draw(&sample.weighted(&nearest), PROPOSALS.min(count - seeds.len()), rng);
+        if proposals.is_empty() {
+            return Ok(seeds);
+        }
+        let proposed: Vec<usize> = proposals.iter().map(|&s| rows[s]).collect();
+        tile.squared_distances(x, &proposed, x, &proposed, shift);
+        let mut accepted: Vec<usize> = Vec::new();
+        for (i, &s) in proposals.iter().enumerate() {
+            let to_accepted = accepted.iter().map(|&a| tile.values[i * proposed.len() + a]);
+            let left = to_accepted.fold(nearest[s], f64::min);
+            if left > 0.0 && left >= rng.f64() * nearest[s] {
+                accepted.push(i);
+            }
+        }
+        new = accepted.into_iter().map(|a| proposed[a]).collect();
+        seeds.extend(&new);
+    }
+}
+
+/// The nearest centre of every row, the first of equally near ones.
+fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], control: &Control) -> Result<Vec<usize>> {
+    let all: Vec<usize> = (0..centres.nrows()).collect();
+    let mut labels = vec![(f64::INFINITY, 0); rows.len()];
+    labels.par_chunks_mut(TILE).zip(rows.par_chunks(TILE)).try_for_each_init(
+        Tile::default,
+        |tile, (labels, rows)| {
+            for columns in all.chunks(TILE) {
+                control.check()?;
+                tile.squared_distances(x, rows, centres, columns, shift);
+                for (best, distances) in labels.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
+                    for (&column, &distance) in columns.iter().zip(distances) {
+                        if distance < best.0 {
+                            *best = (distance, column);
+                        }
+                    }
+                }
+            }
+            Ok::<(), Error>(())
+        },
+    )?;
+    Ok(labels.into_iter().map(|(_, label)| label).collect())
+}
+
+/// Fails, before anything is allocated, when choosing or using landmarks would not fit.
+pub(crate) fn check_memory(need: u64, way_out: &str) -> Result<()> {
+    match available_memory() {
+        Some(available) if need > available => {
+            let (need, available) = (human(need), human(available));
+            let problem = format!("they need {need}, but only {available} of memory are available; {way_out}");
+            Err(Error::Landmarks { problem })
+        }
+        _ => Ok(()),
+    }
+}
