@@ -36,8 +36,9 @@ pub(crate) struct Design<'a, T> {
 }
 
 impl<'a, T: Working> Design<'a, T> {
-    pub fn new(values: &'a [T], rank: usize) -> Self {
-        Self { values, n: values.len().checked_div(rank).unwrap_or(0), rank }
+    /// `values` holds `rank` numbers for each of `n` rows.
+    pub fn new(values: &'a [T], n: usize, rank: usize) -> Self {
+        Self { values, n, rank }
     }
 
     pub fn n(&self) -> usize {

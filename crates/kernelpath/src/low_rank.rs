@@ -4,10 +4,12 @@
 
 use std::time::Instant;
 
-use crate::cv::{Fold, Folds, PathFit, Record, Request, Task, check, counts, path_fit, pool};
+use crate::cv::{Fold, Folds, PathFit, Precision, Record, Request, Task, check, counts, path_fit, pool};
 use crate::design::{Accuracy, Design};
 use crate::error::{Error, Result};
+use crate::features::{Features, Storage};
 use crate::ledger::Plan;
+use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Primal, Reduced, Solver, Working};
 
@@ -22,7 +24,7 @@ fn fit_task<T: Working>(
     let started = Instant::now();
     let n = design.n();
     let gathered = task.rows.as_ref().map(|rows| design.gather(rows));
-    let own = gathered.as_ref().map_or(design, |values| Design::new(values, design.rank()));
+    let own = gathered.as_ref().map_or(design, |values| Design::new(values, task.y.len(), design.rank()));
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
     let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
     let plan = |count: &dyn Fn(usize) -> f64| Plan {
@@ -59,7 +61,7 @@ fn decisions<T: Working>(
     let run: Vec<usize> = (0..reduced.w.len()).filter(|&c| !reduced.w[c].is_empty()).collect();
     let w: Vec<&[f64]> = run.iter().map(|&c| &reduced.w[c][..]).collect();
     let values = design.gather(rows);
-    let products = Design::new(&values, design.rank()).times(&w, Accuracy::Double, control)?;
+    let products = Design::new(&values, rows.len(), design.rank()).times(&w, Accuracy::Double, control)?;
     let mut f = vec![vec![f64::NAN; rows.len()]; reduced.w.len()];
     for (&c, product) in run.iter().zip(products) {
         f[c] = product.into_iter().map(|f| f + reduced.records[c].b).collect();
@@ -67,25 +69,65 @@ fn decisions<T: Working>(
     Ok(f)
 }
 
-/// Fits every fold and all rows at every C on features of one's own, `rank` numbers a row, in place of the kernel; of
-/// each model, [`PathFit::coef`] holds w.
-pub fn fit_features(request: &Request, features: &[f32], rank: usize, control: &Control) -> Result<Vec<PathFit>> {
+/// Numbers a row beside the features, for each problem in work: weights, and at the C's at hand and the two before it
+/// the values f, the slopes, the centre and the curvature.
+const STATE: usize = 20;
+
+/// As [`fit_paths`](crate::fit_paths) with the kernel at low rank: every fold and all rows at every C, each model with
+/// its certificate for the low-rank problem; of each model, [`PathFit::coef`] holds a coefficient a landmark.
+///
+/// ```
+/// use kernelpath::{Control, Folds, KernelFn, Landmarks, Loss, Nystrom, Rows, Shape, Task, fit_low_rank, logspace};
+///
+/// let x: Vec<f64> = (0..2000).map(|i| (0.37 * i as f64).sin()).collect();
+/// let y: Vec<f64> = x.chunks(2).map(|r| if r[0] * r[1] > 0.1 { 1.0 } else { -1.0 }).collect();
+/// let (rows, control) = (Rows::from_slice(&x, 2)?, Control::default());
+/// let kernel = KernelFn::new(Shape::Rbf, 1.0)?;
+/// let nystrom = Nystrom::new(&rows, None, kernel, &Landmarks::RpCholesky, 30, None, 0, &control)?;
+/// let request = kernelpath::Request {
+///     x: rows,
+///     tasks: vec![Task::new(Loss::Hinge, &y)],
+///     solver: Default::default(),
+///     kernel,
+///     cs: &logspace(1e-2, 1e2, 10),
+///     folds: Folds::stratified(&y, 5, 0)?,
+///     settings: Default::default(),
+///     precision: Default::default(),
+///     threads: 0,
+/// };
+/// let fit = &fit_low_rank(&request, &nystrom, &control)?[0];
+/// assert!(fit.worst_gap() <= 1e-6);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
     check_low_rank(request)?;
-    pool(request.threads)?.install(|| {
-        let design = Design::new(features, rank);
-        fit_design(request, design, &<[f64]>::to_vec, control)
+    pool(request.threads)?.install(|| match request.precision {
+        Precision::Double => fit_with::<f64>(request, nystrom, control),
+        Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
     })
 }
 
-fn fit_design<T: Working>(
-    request: &Request,
-    design: Design<T>,
-    coefficients: &dyn Fn(&[f64]) -> Vec<f64>,
-    control: &Control,
-) -> Result<Vec<PathFit>> {
+fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
+    let started = Instant::now();
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
+    let storage = Storage::plan::<T>(request.x.nrows(), nystrom.rank(), beside(request, folds), true)?;
+    let features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
+    let design = Design::new(features.all(), features.n(), features.rank());
+    let kernel_seconds = started.elapsed().as_secs_f64();
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
-    request.tasks.iter().map(|task| fit_task(request, task, design, coefficients, control)).collect()
+    let coefficients = |w: &[f64]| nystrom.coefficients(w);
+    let fit = |task: &Task| {
+        let fit = fit_task(request, task, design, &coefficients, control)?;
+        Ok(PathFit { kernel_seconds, ..fit })
+    };
+    request.tasks.iter().map(fit).collect()
+}
+
+/// Bytes that a fit takes beside the features: its problems in work, and the held-out values of every machine.
+fn beside(request: &Request, folds: usize) -> u64 {
+    let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
+    let held_out = if folds > 0 { request.tasks.len() * request.cs.len() * request.x.nrows() } else { 0 };
+    8 * (most * (folds + 1) * STATE + held_out) as u64 + (64 << 20)
 }
 
 fn check_low_rank(request: &Request) -> Result<()> {

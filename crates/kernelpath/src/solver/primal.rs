@@ -333,7 +333,7 @@ impl<T: Working> Primal<'_, T> {
         let rank = self.design.rank();
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
         let (gathered, y) = (self.design.gather(near), pick(self.y));
-        let part = Primal { design: Design::new(&gathered, rank), y: &y, ..*self };
+        let part = Primal { design: Design::new(&gathered, near.len(), rank), y: &y, ..*self };
         let weights: Vec<Vec<f64>> = columns.iter().map(|column| pick(column.weight)).collect();
         let mut far: Vec<Vec<f64>> = columns.iter().map(|column| column.a.clone()).collect();
         far.iter_mut().for_each(|far| near.iter().for_each(|&i| far[i] = 0.0));
@@ -554,7 +554,7 @@ impl<T: Working> Primal<'_, T> {
         let Some(factor) = &preconditioner.factor else { return Ok(Vec::new()) };
         let few = 4 * active.len() < 3 * n;
         let gathered = if few { self.design.gather(&active) } else { Vec::new() };
-        let design = if few { Design::new(&gathered, rank) } else { self.design };
+        let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
         let curvature = |column: &&mut Column| match few {
             true => active.iter().map(|&i| column.s[i]).collect(),
             false => column.s.clone(),

@@ -1,0 +1,225 @@
+//! Paths and folds on low-rank features: every loss, against the exact solvers and naive refits.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{ALL_LOSSES, data, request, split, targets};
+use kernelpath::{
+    Control, Error, Features, Folds, Landmarks, Loss, Nystrom, PathFit, Precision, Request, Rows, Settings, Shape,
+    Solver, Status, Storage, Task, fit_low_rank, fit_paths,
+};
+
+const P: usize = 3;
+const CS: &[f64] = &[1e-3, 0.1, 3.0, 100.0, 0.7];
+
+struct Case {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    loss: Loss,
+}
+
+impl Case {
+    fn new(n: usize, loss: Loss, seed: u64) -> Self {
+        let (x, labels) = data(n, P, 0.25, seed);
+        let y = if loss.is_classification() { labels } else { targets(&x, P, seed + 1) };
+        Self { x, y, loss }
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows::from_slice(&self.x, P).unwrap()
+    }
+
+    fn request(&self) -> Request<'_> {
+        let n = self.y.len();
+        let folds = (0..3).map(|k| {
+            let (test, train) = (0..n).partition(|i| i % 3 == k);
+            split(train, test)
+        });
+        Request {
+            folds: Folds::Splits(folds.collect()),
+            settings: Settings { tol: 1e-8, ..Settings::default() },
+            ..request(&self.x, P, &self.y, self.loss, Shape::Rbf, CS)
+        }
+    }
+
+    fn nystrom(&self, n_landmarks: usize) -> Nystrom {
+        let kernel = self.request().kernel;
+        Nystrom::new(&self.rows(), None, kernel, &Landmarks::RpCholesky, n_landmarks, None, 3, &Control::default())
+            .unwrap()
+    }
+}
+
+fn fit(request: &Request, nystrom: &Nystrom) -> PathFit {
+    fit_low_rank(request, nystrom, &Control::default()).unwrap().remove(0)
+}
+
+/// Both solve the same problems: objectives to the tolerance, held-out values to its root.
+fn assert_same(a: &PathFit, b: &PathFit, tol: f64, what: &str) {
+    for (fold, (a, b)) in a.records.iter().zip(&b.records).enumerate() {
+        for (a, b) in a.iter().zip(b) {
+            assert_eq!((a.status, b.status), (Status::Converged, Status::Converged), "{what}, fold {fold}");
+            let (p, q) = (a.certificate.primal, b.certificate.primal);
+            assert!((p - q).abs() <= tol * p.abs().max(q.abs()), "{what}, fold {fold}: {p} {q}");
+        }
+    }
+    for (k, (of_a, of_b)) in a.oof.iter().zip(&b.oof).enumerate() {
+        for (c, (f, g)) in of_a.iter().zip(of_b).enumerate() {
+            // ½‖w − w*‖² ≤ gap, so f is within √(2 gap) times ‖z‖ ≤ 1, and b follows it.
+            let objective = a.records[k][c].certificate.primal;
+            let slack = 4.0 * (2.0 * tol * objective).sqrt() + 1e-9;
+            let worst = f.iter().zip(g).map(|(f, g)| (f - g).abs()).fold(0.0, f64::max);
+            // Where no row is at a kink, b of a piecewise-linear loss is not unique.
+            assert!(a.loss.kinks(0.0).is_some() || worst <= slack, "{what}, fold {k}, C {}: {worst} {slack}", CS[c]);
+        }
+    }
+}
+
+#[test]
+fn equals_the_exact_solvers_on_the_same_low_rank_kernel() {
+    for (k, &loss) in ALL_LOSSES.iter().enumerate() {
+        let case = Case::new(150, loss, k as u64);
+        let nystrom = case.nystrom(20);
+        let low_rank = fit(&case.request(), &nystrom);
+        assert!(low_rank.worst_gap() <= 1e-8, "{loss:?} {}", low_rank.worst_gap());
+        let z = Features::<f64>::compute(&nystrom, &case.rows(), Storage::Memory, &Control::default()).unwrap();
+        let product = |i: usize, j: usize| z.row(i).iter().zip(z.row(j)).map(|(a, b)| a * b).sum::<f64>();
+        let gram: Vec<f64> = (0..150).flat_map(|i| (0..150).map(move |j| (i, j))).map(|(i, j)| product(i, j)).collect();
+        let exact = Request {
+            x: Rows::from_slice(&gram, 150).unwrap(),
+            kernel: common::kernel(Shape::Precomputed),
+            ..case.request()
+        };
+        let exact = fit_paths(&exact, &Control::default()).unwrap().remove(0);
+        assert_same(&low_rank, &exact, 2e-8, &format!("{loss:?}"));
+    }
+}
+
+#[test]
+fn all_rows_as_landmarks_give_the_exact_answer() {
+    for loss in [Loss::Hinge, Loss::Logistic, Loss::Quantile { tau: 0.4 }] {
+        let case = Case::new(80, loss, 11);
+        let exact = fit_paths(&case.request(), &Control::default()).unwrap().remove(0);
+        let all: Vec<usize> = (0..80).collect();
+        let kernel = case.request().kernel;
+        let landmarks = Landmarks::Rows(all);
+        let nystrom = Nystrom::new(&case.rows(), None, kernel, &landmarks, 0, None, 0, &Control::default()).unwrap();
+        let low_rank = fit(&case.request(), &nystrom);
+        assert_same(&low_rank, &exact, 1e-7, &format!("{loss:?}"));
+        // The coefficients of the landmarks predict what the path says of its folds' rows in training.
+        let c = 2;
+        let coef = &low_rank.coef[c];
+        let b = low_rank.records[3][c].b;
+        let f =
+            kernelpath::model::decision(&case.rows(), &nystrom.landmarks(), coef, &[b], &kernel, &Control::default())
+                .unwrap();
+        let p: f64 = f.iter().zip(&case.y).map(|(f, y)| CS[c] * loss.value(*y, *f)).sum();
+        assert!(p <= low_rank.records[3][c].certificate.primal * (1.0 + 1e-6), "{loss:?}");
+    }
+}
+
+#[test]
+fn every_fold_equals_a_refit_on_its_rows() {
+    for &loss in ALL_LOSSES {
+        let case = Case::new(90, loss, 5);
+        let nystrom = case.nystrom(15);
+        let request = case.request();
+        let whole = fit(&request, &nystrom);
+        let Folds::Splits(folds) = &request.folds else { unreachable!() };
+        for (fold, records) in folds.iter().zip(&whole.records) {
+            let x: Vec<f64> = fold.train.iter().flat_map(|&i| case.x[i * P..(i + 1) * P].to_vec()).collect();
+            let y: Vec<f64> = fold.train.iter().map(|&i| case.y[i]).collect();
+            let alone = Request {
+                x: Rows::from_slice(&x, P).unwrap(),
+                tasks: vec![Task::new(loss, &y)],
+                folds: Folds::None,
+                ..request.clone()
+            };
+            let alone = fit(&alone, &nystrom);
+            for (a, b) in records.iter().zip(&alone.records[0]) {
+                let (p, q) = (a.certificate.primal, b.certificate.primal);
+                assert!((p - q).abs() <= 2e-8 * p.abs(), "{loss:?}: {p} {q}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_weight_of_two_is_two_rows_and_of_none_is_none() {
+    for &loss in ALL_LOSSES {
+        let case = Case::new(60, loss, 8);
+        let nystrom = case.nystrom(12);
+        let weight: Vec<f64> = (0..60).map(|i| f64::from([1, 2, 0, 3][i % 4])).collect();
+        let weighted = Request {
+            tasks: vec![Task { weight: Some(weight.clone()), ..Task::new(loss, &case.y) }],
+            folds: Folds::None,
+            ..case.request()
+        };
+        let repeated: Vec<usize> = (0..60).flat_map(|i| vec![i; weight[i] as usize]).collect();
+        let x: Vec<f64> = repeated.iter().flat_map(|&i| case.x[i * P..(i + 1) * P].to_vec()).collect();
+        let y: Vec<f64> = repeated.iter().map(|&i| case.y[i]).collect();
+        let rows = Request {
+            x: Rows::from_slice(&x, P).unwrap(),
+            tasks: vec![Task::new(loss, &y)],
+            folds: Folds::None,
+            ..case.request()
+        };
+        assert_same(&fit(&weighted, &nystrom), &fit(&rows, &nystrom), 2e-8, &format!("{loss:?}"));
+    }
+}
+
+#[test]
+fn a_task_on_some_rows_is_scored_on_all() {
+    let case = Case::new(90, Loss::Hinge, 2);
+    let nystrom = case.nystrom(15);
+    let rows: Vec<usize> = (0..90).filter(|i| i % 5 != 0).collect();
+    let y: Vec<f64> = rows.iter().map(|&i| case.y[i]).collect();
+    let weight: Vec<f64> = (0..90).map(|i| f64::from(u8::from(i % 5 != 0))).collect();
+    let tasks = vec![
+        Task { rows: Some(rows), ..Task::new(Loss::Hinge, &y) },
+        Task { weight: Some(weight), ..Task::new(Loss::Hinge, &case.y) },
+    ];
+    let fits = fit_low_rank(&Request { tasks, ..case.request() }, &nystrom, &Control::default()).unwrap();
+    assert_same(&fits[0], &fits[1], 2e-8, "some rows");
+    assert_eq!(fits[0].oof[0][0].len(), 30);
+}
+
+#[test]
+fn threads_do_not_change_the_answer_and_single_precision_is_certified() {
+    for loss in [Loss::Hinge, Loss::Dwd] {
+        let case = Case::new(2000, loss, 4);
+        let nystrom = case.nystrom(40);
+        let request = Request { precision: Precision::Single, settings: Settings::default(), ..case.request() };
+        let one = fit(&request, &nystrom);
+        let three = fit(&Request { threads: 3, ..request.clone() }, &nystrom);
+        assert!(one.worst_gap() <= 1e-6, "{loss:?}: {}", one.worst_gap());
+        assert_eq!(one.coef, three.coef, "{loss:?}");
+        assert_eq!(one.oof, three.oof, "{loss:?}");
+    }
+}
+
+#[test]
+fn what_needs_the_kernel_matrix_is_refused() {
+    let case = Case::new(40, Loss::Hinge, 1);
+    let nystrom = case.nystrom(10);
+    let refused = |request: Request| fit_low_rank(&request, &nystrom, &Control::default()).unwrap_err();
+    let error = refused(Request { folds: Folds::LeaveOneOut, ..case.request() });
+    assert!(matches!(error, Error::LowRank { .. }) && error.to_string().contains("cv=10"), "{error}");
+    let error = refused(Request { solver: Solver::ActiveSet, ..case.request() });
+    assert!(error.to_string().contains("newton"), "{error}");
+}
+
+#[test]
+fn stops_when_asked_and_when_time_is_out() {
+    let case = Case::new(3000, Loss::Hinge, 1);
+    let nystrom = case.nystrom(60);
+    let cancelled = Control::default();
+    cancelled.cancel();
+    assert_eq!(fit_low_rank(&case.request(), &nystrom, &cancelled).unwrap_err(), Error::Interrupted);
+    let cs = kernelpath::logspace(1e-3, 1e3, 2000);
+    let request = Request { cs: &cs, ..case.request() };
+    let fit = fit_low_rank(&request, &nystrom, &Control::new(Some(Duration::from_millis(200)))).unwrap().remove(0);
+    assert!(fit.timed_out);
+    assert_eq!(fit.records[3][1999].status, Status::NotRun);
+    assert_ne!(fit.records[3][0].status, Status::NotRun);
+}
