@@ -3,7 +3,16 @@
 from importlib.metadata import version
 
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
+from kernelpath.nystrom import NystromFeatures
 from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
 
-__all__ = ["KernelDWD", "KernelLogistic", "KernelQuantile", "KernelRegressor", "KernelSVC", "KernelSVR"]
+__all__ = [
+    "KernelDWD",
+    "KernelLogistic",
+    "KernelQuantile",
+    "KernelRegressor",
+    "KernelSVC",
+    "KernelSVR",
+    "NystromFeatures",
+]
 __version__ = version("kernelpath")

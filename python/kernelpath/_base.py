@@ -358,7 +358,7 @@ class _KernelPathBase(BaseEstimator):
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
 
 
-def _numeric(estimator: _KernelPathBase, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
     if sparse.issparse(X) and estimator._is_precomputed():
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")

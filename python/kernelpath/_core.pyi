@@ -13,6 +13,7 @@ _Progress: TypeAlias = Callable[[int, int, str], object] | None
 __all__ = [
     "CALIBRATIONS",
     "KERNELS",
+    "LANDMARKS",
     "LOSSES",
     "SOLVERS",
     "STATUS_NAMES",
@@ -25,12 +26,15 @@ __all__ = [
     "default_settings",
     "fit_paths",
     "kernel_matrix",
+    "nystrom",
+    "nystrom_features",
     "select",
 ]
 
 __version__: str
 CALIBRATIONS: tuple[str, ...]
 KERNELS: tuple[str, ...]
+LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
@@ -74,6 +78,31 @@ def decision(
     coef0: float,
     n_threads: int = 0,
 ) -> _Double: ...
+def nystrom(
+    X: _Rows,
+    landmarks: str | npt.NDArray[np.int64] | _Rows,
+    n_landmarks: int,
+    rank: int | None,
+    seed: int,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    n_threads: int = 0,
+) -> tuple[npt.NDArray[np.int64] | None, _Double | None, _Double, float, int, _Double, float]: ...
+def nystrom_features(
+    X: _Rows,
+    landmarks: _Rows,
+    map: _Double,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    dtype: str,
+    n_threads: int = 0,
+) -> _Real: ...
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
     X: _Rows,

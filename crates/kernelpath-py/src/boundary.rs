@@ -9,7 +9,9 @@ use kernelpath::observe::Phase;
 use kernelpath::sparse::{Indices, Values};
 use kernelpath::{Control, Csr, Error, Rows};
 use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 /// How often a running fit is asked for its progress and Python for signals.
@@ -19,7 +21,8 @@ const POLL: Duration = Duration::from_millis(50);
 fn exception(error: &Error) -> PyErr {
     let message = error.to_string();
     match error {
-        Error::Memory { .. } => PyMemoryError::new_err(message),
+        Error::Memory { .. } | Error::FeatureMemory { .. } => PyMemoryError::new_err(message),
+        Error::Disk { .. } => PyOSError::new_err(message),
         Error::TimeBudget { .. } => PyTimeoutError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
         Error::Threads { .. } => PyRuntimeError::new_err(message),

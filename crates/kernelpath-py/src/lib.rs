@@ -8,12 +8,14 @@ mod boundary;
 use std::time::Duration;
 
 use boundary::{Matrix, run, unwrap};
+use faer::Mat;
+use kernelpath::features::transform;
 use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
 use kernelpath::{
-    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Loss, Method, PathFit as Fit,
-    Precision, Request, Selection, Settings, Shape, Solver, Status, Task,
+    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Landmarks, Loss, Method, Nystrom,
+    PathFit as Fit, Precision, Request, RowsBuf, Selection, Settings, Shape, Solver, Status, Task,
 };
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -30,7 +32,7 @@ fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
 }
 
 /// A matrix of `columns` numbers a row from a flat vector.
-fn matrix(py: Python<'_>, values: Vec<f64>, columns: usize) -> PyResult<Bound<'_, PyArray2<f64>>> {
+fn matrix<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
     let rows = values.len().checked_div(columns).unwrap_or(0);
     values.into_pyarray(py).reshape([rows, columns])
 }
@@ -132,6 +134,106 @@ fn decision<'py>(
         pool.install(|| kernelpath::model::decision(&x, &vectors, &coef, &intercepts, &kernel, &control))
     })?;
     matrix(py, f, machines)
+}
+
+/// Landmarks as Python gives them: the name of a rule, indices of rows, or points.
+fn read_landmarks(landmarks: &Bound<'_, PyAny>) -> PyResult<Landmarks> {
+    if let Ok(name) = landmarks.extract::<String>() {
+        return unwrap(Landmarks::from_name(&name));
+    }
+    if let Ok(indices) = landmarks.extract::<PyReadonlyArray1<'_, i64>>() {
+        let index = |i: &i64| {
+            usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("landmarks: negative row index {i}")))
+        };
+        return Ok(Landmarks::Rows(indices.as_array().iter().map(index).collect::<PyResult<_>>()?));
+    }
+    Ok(Landmarks::Given(RowsBuf::copy_of(&Matrix::borrow(landmarks, "landmarks")?.rows()?)))
+}
+
+/// What `nystrom` returns: indices of the landmarks among the rows (None if they are none of them), the landmarks if a
+/// rule made them up (else None), the map, and its error: of the trace, the rows that was measured on, the eigenvalues
+/// kept, and the part of those dropped.
+type PyNystrom<'py> = (
+    Option<Bound<'py, PyArray1<i64>>>,
+    Option<Bound<'py, PyArray2<f64>>>,
+    Bound<'py, PyArray2<f64>>,
+    f64,
+    usize,
+    Bound<'py, PyArray1<f64>>,
+    f64,
+);
+
+/// Landmarks and the map from their kernel to features.
+#[pyfunction]
+#[pyo3(signature = (X, landmarks, n_landmarks, rank, seed, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn nystrom<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    landmarks: &Bound<'py, PyAny>,
+    n_landmarks: usize,
+    rank: Option<usize>,
+    seed: u64,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    n_threads: usize,
+) -> PyResult<PyNystrom<'py>> {
+    let x = Matrix::borrow(X, "X")?;
+    let x = x.rows()?;
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    let landmarks = read_landmarks(landmarks)?;
+    let pool = pool(n_threads)?;
+    let control = Control::default();
+    let found = run(py, &control, None, || {
+        pool.install(|| Nystrom::new(&x, None, kernel, &landmarks, n_landmarks, rank, seed, &control))
+    })?;
+    let indices = found.chosen().map(|chosen| chosen.iter().map(|&i| i as i64).collect::<Vec<_>>().into_pyarray(py));
+    let points = found.landmarks();
+    let made_up = indices.is_none() && !matches!(landmarks, Landmarks::Given(_));
+    let value = |at: usize| points.get(at / points.ncols(), at % points.ncols());
+    let points = made_up.then(|| matrix(py, (0..points.nrows() * points.ncols()).map(value).collect(), points.ncols()));
+    let map = found.map();
+    let values = (0..map.nrows()).flat_map(|i| (0..map.ncols()).map(move |j| map[(i, j)])).collect();
+    let of = found.approximation();
+    let spectrum = of.spectrum.clone().into_pyarray(py);
+    let map = matrix(py, values, map.ncols())?;
+    Ok((indices, points.transpose()?, map, of.trace_error, of.sampled_rows, spectrum, of.tail))
+}
+
+/// Features K(X, landmarks)·map; of a precomputed kernel, X has a column for each landmark.
+#[pyfunction]
+#[pyo3(signature = (X, landmarks, map, *, kernel, gamma, degree, coef0, dtype, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn nystrom_features<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    landmarks: &Bound<'py, PyAny>,
+    map: PyReadonlyArray2<'py, f64>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    dtype: &str,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x, landmarks) = (Matrix::borrow(X, "X")?, Matrix::borrow(landmarks, "landmarks")?);
+    let (x, landmarks) = (x.rows()?, landmarks.rows()?);
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    let map = map.as_array();
+    let map = Mat::from_fn(map.nrows(), map.ncols(), |i, j| map[(i, j)]);
+    let single = unwrap(Precision::from_name(dtype))? == Precision::Single;
+    let pool = pool(n_threads)?;
+    let control = Control::default();
+    let rank = map.ncols();
+    if single {
+        let work = || pool.install(|| transform::<f32>(&x, &landmarks, map.as_ref(), &kernel, &control));
+        Ok(matrix(py, run(py, &control, None, work)?, rank)?.into_any())
+    } else {
+        let work = || pool.install(|| transform::<f64>(&x, &landmarks, map.as_ref(), &kernel, &control));
+        Ok(matrix(py, run(py, &control, None, work)?, rank)?.into_any())
+    }
 }
 
 /// The library's defaults, for the test that compares them with the estimators'.
@@ -475,6 +577,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("CALIBRATIONS", PyTuple::new(py, Method::NAMES)?)?;
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
+    module.add("LANDMARKS", PyTuple::new(py, Landmarks::NAMES)?)?;
     module.add("LOSSES", PyTuple::new(py, Loss::NAMES)?)?;
     module.add("SOLVERS", PyTuple::new(py, Solver::NAMES)?)?;
     module.add("STATUS_NAMES", PyTuple::new(py, Status::NAMES)?)?;
@@ -484,6 +587,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(decision, module)?)?;
+    module.add_function(wrap_pyfunction!(nystrom, module)?)?;
+    module.add_function(wrap_pyfunction!(nystrom_features, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;

@@ -79,6 +79,11 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Number of entries that take memory.
+    pub(crate) fn stored(&self) -> usize {
+        if let Self::Csr(x) = self { x.stored() } else { self.nrows() * self.ncols() }
+    }
+
     /// The sparse matrix, if it is one.
     pub(crate) fn as_csr(&self) -> Option<&Csr<'a>> {
         if let Self::Csr(x) = self { Some(x) } else { None }

@@ -15,6 +15,10 @@ use crate::observe::{Control, Phase};
 /// How landmarks are chosen.
 #[derive(Debug, Clone)]
 pub enum Landmarks {
+    /// [`Landmarks::KMeans`], whose error is the smallest for kernels that are smooth functions of ‖x − z‖ (rbf,
+    /// Matérn), unless its centroids, which are dense, would take more than a sparse X; else [`Landmarks::RpCholesky`],
+    /// which fits every kernel.
+    Auto,
     /// Rows drawn with probability proportional to their weights.
     Uniform,
     /// Centroids of k-means.
@@ -55,11 +59,12 @@ const INDEFINITE: f64 = 1e-6;
 
 impl Landmarks {
     /// The names of the rules, in the order of the documentation.
-    pub const NAMES: &'static [&'static str] = &["uniform", "kmeans", "rpcholesky"];
+    pub const NAMES: &'static [&'static str] = &["auto", "uniform", "kmeans", "rpcholesky"];
 
     /// The rule of that name.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
+            "auto" => Ok(Self::Auto),
             "uniform" => Ok(Self::Uniform),
             "kmeans" => Ok(Self::KMeans),
             "rpcholesky" => Ok(Self::RpCholesky),
@@ -81,7 +86,7 @@ impl Landmarks {
         let mut rng = Rng::with_seed(seed);
         if kernel.shape == Shape::Precomputed {
             if matches!(self, Self::KMeans | Self::Given(_)) {
-                let problem = "a precomputed kernel knows rows only, no other points; what fits: \"uniform\", \
+                let problem = "a precomputed kernel, or one given as a function, knows rows only, no other points; what fits: \"uniform\", \
                                \"rpcholesky\", or indices of rows";
                 return Err(Error::Landmarks { problem: problem.into() });
             }
@@ -89,9 +94,15 @@ impl Landmarks {
                 return Err(Error::NotSquare { rows: x.nrows(), columns: x.ncols() });
             }
         }
-        Ok(match self {
+        let smooth = matches!(kernel.shape, Shape::Rbf | Shape::Matern32 | Shape::Matern52);
+        let rule = match self {
+            Self::Auto if smooth && count * x.ncols() <= x.stored() => &Self::KMeans,
+            Self::Auto => &Self::RpCholesky,
+            rule => rule,
+        };
+        Ok(match rule {
             Self::Uniform => Choice::Rows(candidates.sample(count, &mut rng).rows),
-            Self::RpCholesky => {
+            Self::Auto | Self::RpCholesky => {
                 let looked_at = (LOOKED_AT_BY_RP_CHOLESKY * count).max(FEWEST_LOOKED_AT);
                 let sample = candidates.sample(looked_at, &mut rng);
                 Choice::Rows(rp_cholesky(x, &sample, kernel, count, &mut rng, control)?)

@@ -191,7 +191,7 @@ impl Nystrom {
 fn check(x: &Rows, landmarks: &Landmarks, n_landmarks: usize, rank: Option<usize>) -> Result<()> {
     let wrong = |problem: String| Err(Error::Landmarks { problem });
     let count = match landmarks {
-        Landmarks::Uniform | Landmarks::KMeans | Landmarks::RpCholesky => {
+        Landmarks::Auto | Landmarks::Uniform | Landmarks::KMeans | Landmarks::RpCholesky => {
             if n_landmarks == 0 {
                 return Err(Error::Parameter { name: "n_landmarks", expected: "at least 1", value: 0.0 });
             }

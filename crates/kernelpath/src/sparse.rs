@@ -181,6 +181,11 @@ impl<'a> Csr<'a> {
         self.columns
     }
 
+    /// Number of stored entries.
+    pub(crate) fn stored(&self) -> usize {
+        self.values.len()
+    }
+
     /// The stored entries of row `i`: columns, ascending, and values.
     #[inline(always)]
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {

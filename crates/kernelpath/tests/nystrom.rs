@@ -362,6 +362,26 @@ fn precomputed_is_the_kernel_it_was_computed_from() {
     }
 }
 
+#[test]
+fn auto_takes_centroids_where_they_fit() {
+    let twins = Twins::new(200, 9, 14);
+    let auto = |x: Rows, shape, count| nystrom(&x, shape, &Landmarks::Auto, count);
+    for (auto, rule) in [
+        (auto(twins.rows(), Shape::Rbf, 20), Landmarks::KMeans),
+        (auto(twins.csr(), Shape::Matern52, 20), Landmarks::KMeans), // 180 numbers, X has about 540
+        (auto(twins.csr(), Shape::Rbf, 100), Landmarks::RpCholesky),
+        (auto(twins.rows(), Shape::Laplacian, 20), Landmarks::RpCholesky),
+    ] {
+        let expected = nystrom(&twins.rows(), auto.kernel().shape, &rule, auto.landmarks().nrows());
+        assert_eq!(auto.chosen(), expected.chosen());
+        assert_eq!(auto.chosen().is_none(), matches!(rule, Landmarks::KMeans));
+        assert!((auto.approximation().trace_error - expected.approximation().trace_error).abs() < 1e-9);
+    }
+    let k: Vec<f64> = (0..9).map(|at| if at % 4 == 0 { 1.0 } else { 0.5 }).collect();
+    let precomputed = nystrom(&(k.as_slice(), 3).into(), Shape::Precomputed, &Landmarks::Auto, 3);
+    assert_eq!(precomputed.chosen(), Some(&[0, 1, 2][..]));
+}
+
 fn failure(x: &Rows, of: KernelFn, landmarks: &Landmarks, n_landmarks: usize, rank: Option<usize>) -> String {
     Nystrom::new(x, None, of, landmarks, n_landmarks, rank, 0, &Control::default()).unwrap_err().to_string()
 }
@@ -388,7 +408,7 @@ fn errors_say_what_fits() {
             failure(&(&x[..9], 3).into(), precomputed, &Landmarks::KMeans, 2, None),
             "\"uniform\", \"rpcholesky\", or indices",
         ),
-        (Landmarks::from_name("best").unwrap_err().to_string(), "known are uniform, kmeans, rpcholesky"),
+        (Landmarks::from_name("best").unwrap_err().to_string(), "known are auto, uniform, kmeans, rpcholesky"),
     ];
     for (message, expected) in cases {
         assert!(message.contains(expected), "{message:?} does not say {expected:?}");

@@ -1,0 +1,223 @@
+"""The kernel at low rank, as features for any linear model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelpath import _core
+from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
+from kernelpath._landmarks import checked_landmarks
+from kernelpath._settings import AUTO_GRID, _dtype, _gamma, _integer, _kernel, called, n_threads, number
+
+_Self = TypeVar("_Self", bound="NystromFeatures")
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How far the products of the features are from the kernel.
+
+    Attributes
+    ----------
+    trace_error : float
+        Part of Σᵢ k(xᵢ, xᵢ) that the features miss, 1 − Σᵢ‖zᵢ‖² / Σᵢ k(xᵢ, xᵢ): 0 is exact, 1 is nothing.
+    sampled_rows : int
+        Rows it was measured on: all, or a random 5000 of them.
+    spectrum : ndarray of shape (rank,)
+        Eigenvalues of the landmarks' kernel matrix that were kept, descending.
+    tail : float
+        Sum of the dropped ones over the sum of all, in absolute value.
+    """
+
+    trace_error: float
+    sampled_rows: int
+    spectrum: npt.NDArray[np.float64]
+    tail: float
+
+
+class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features whose inner products are nearly the kernel: k(x, z) ≈ ⟨φ(x), φ(z)⟩.
+
+    With m landmarks and their kernel matrix UΛUᵀ, φ(x) = Λ_r^(−½)U_rᵀ (k(x, l₁), …, k(x, l_m)) in r ≤ m dimensions:
+    exact on the span of the landmarks, too small elsewhere, by what `approximation_` says.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        As of :class:`KernelSVC`. A "precomputed" matrix, and a function (whose matrix between all rows `fit` computes),
+        go with landmarks that are rows.
+    gamma : float, "sigest" or "scale", default="sigest"
+        Bandwidth γ, or the rule that chooses it.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" and "sigmoid" kernels.
+    landmarks : {"auto", "kmeans", "rpcholesky", "uniform"}, array of int, array or sparse matrix, default="auto"
+        Rule that chooses landmarks: centroids of k-means; rows that those chosen before explain badly (pivots of a
+        randomly pivoted Cholesky factorisation); or rows at random. "auto" is "kmeans" for the kernels "rbf",
+        "matern32" and "matern52", unless its centroids, which are dense, would take more than a sparse X, and
+        "rpcholesky" otherwise. Or indices of rows; or points, one a row.
+    n_landmarks : int, default=100
+        Landmarks that a rule chooses: fewer, if there are fewer rows, or if fewer explain all rows.
+    rank : int, optional
+        Most features. None keeps all that stand out of rounding.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of the features, which are computed in float64; "auto" is that of X.
+    n_jobs : int, optional
+        Threads: None and -1 use all cores. Results do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the rule and of "sigest".
+
+    Attributes
+    ----------
+    landmarks_ : ndarray or sparse matrix of shape (n_landmarks, n_features)
+        The landmarks; empty when ``kernel="precomputed"``.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        Rows of X that they are; None for centroids and for points that were given.
+    map_ : ndarray of shape (n_landmarks, rank)
+        U_r Λ_r^(−½).
+    rank_ : int
+        Number of features.
+    approximation_ : Approximation
+        `trace_error`, `sampled_rows`, `spectrum` and `tail`: how far the features are from the kernel.
+    gamma_ : float or None
+        The bandwidth used; None for kernels without one.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Columns seen by `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_gaussian_quantiles
+    >>> from sklearn.linear_model import RidgeClassifierCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kernelpath import NystromFeatures
+    >>> X, y = make_gaussian_quantiles(n_samples=2000, n_features=5, n_classes=2, random_state=0)
+    >>> model = make_pipeline(NystromFeatures(n_landmarks=200, random_state=0), RidgeClassifierCV())
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "sigest",
+        degree: int = 3,
+        coef0: float = 0.0,
+        landmarks: Any = "auto",
+        n_landmarks: int = 100,
+        rank: int | None = None,
+        dtype: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self: _Self, X: Any, y: Any = None) -> _Self:
+        """Choose landmarks and compute their map.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; or the matrix K(X, X) when ``kernel="precomputed"``.
+        y : None
+            Not looked at, so that cross-validation of what follows stays honest.
+
+        Returns
+        -------
+        self
+        """
+        kernel, gamma = _kernel(self.kernel), _one_gamma(self.gamma)
+        degree, coef0 = _integer("degree", self.degree, at_least=1), number("coef0", self.coef0)
+        landmarks = checked_landmarks(self.landmarks)
+        n_landmarks = _integer("n_landmarks", self.n_landmarks, at_least=1)
+        rank = None if self.rank is None else _integer("rank", self.rank, at_least=1)
+        threads = n_threads(self.n_jobs)
+        _dtype(self.dtype)
+        X = _readable(_numeric(self, X, reset=True))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
+        self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
+        matrix = called(self.kernel, X, X) if callable(self.kernel) else X
+        indices, points, self.map_, trace_error, sampled_rows, spectrum, tail = _core.nystrom(
+            matrix, landmarks, n_landmarks, rank, seed, **self._kernel, n_threads=threads
+        )
+        self.landmark_indices_ = indices
+        if indices is not None:
+            self.landmarks_ = np.empty((0, 0)) if self._is_precomputed() else X[indices]
+        else:
+            self.landmarks_ = landmarks if points is None else points
+        self.rank_ = self.map_.shape[1]
+        self.approximation_ = Approximation(trace_error, sampled_rows, spectrum, tail)
+        self.gamma_ = None if kernel in KERNELS_WITHOUT_GAMMA else value
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Features of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; or the kernel between them and all rows seen by `fit` when ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+        """
+        check_is_fitted(self)
+        X = _readable(_numeric(self, X, reset=False))
+        dtype = _dtype(self.dtype)
+        dtype = str(X.dtype) if dtype == "auto" else dtype
+        landmarks = self.landmarks_
+        if self._kernel["kernel"] == "precomputed":
+            X = called(self.kernel, X, landmarks) if callable(self.kernel) else X[:, self.landmark_indices_]
+            landmarks = np.empty((0, 0))
+        threads = n_threads(self.n_jobs)
+        return _core.nystrom_features(X, landmarks, self.map_, **self._kernel, dtype=dtype, n_threads=threads)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rank_
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+
+def _one_gamma(value: Any) -> float | str:
+    gamma = _gamma(value)
+    if gamma == AUTO_GRID or (isinstance(gamma, tuple) and len(gamma) > 1):
+        raise ValueError(
+            f"gamma must be one number > 0, 'sigest' or 'scale', got {value!r}; "
+            "to choose among several, tune a pipeline of the features and a model"
+        )
+    return gamma if isinstance(gamma, str) else gamma[0]
+
+
+def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int) -> float:
+    if not isinstance(gamma, str):
+        return gamma
+    if X.shape[0] == 1:
+        raise ValueError(f"gamma={gamma!r} needs rows that differ, but X has 1 sample; give gamma as a number")
+    return _core.bandwidth(X, kernel, gamma, seed)
