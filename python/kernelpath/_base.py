@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
 from kernelpath._folds import Folds, among_rows, make_folds, spread
+from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
@@ -55,6 +56,10 @@ class _KernelPathBase(BaseEstimator):
         cv: Any = 5,
         scoring: Any = None,
         selection: str = "best",
+        low_rank: bool = False,
+        landmarks: Any = "auto",
+        n_landmarks: int = 2000,
+        rank: int | None = None,
         device: str = "cpu",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -74,6 +79,10 @@ class _KernelPathBase(BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.low_rank = low_rank
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
         self.device = device
         self.solver = solver
         self.tol = tol
@@ -90,7 +99,9 @@ class _KernelPathBase(BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
-    def fit(self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> _Self:
+    def fit(
+        self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, low_rank: bool | None = None
+    ) -> _Self:
         """Train and tune: every C on every fold, and on all rows; keep the model of the chosen C.
 
         Parameters
@@ -106,13 +117,15 @@ class _KernelPathBase(BaseEstimator):
             counts as two rows, one of weight 0 as none.
         groups : array-like of shape (n_samples,), optional
             Groups for the splitter passed as `cv`.
+        low_rank : bool, optional
+            Goes before the parameter of that name, for this fit.
 
         Returns
         -------
         self
         """
         started = time.perf_counter()
-        settings, scorer = Settings.of(self), make_scorer(self.scoring)
+        settings, scorer = Settings.of(self, low_rank), make_scorer(self.scoring)
         self._check_parameters()
         X, y = self._checked_training(X, y)
         n_rows = len(y)
@@ -134,33 +147,37 @@ class _KernelPathBase(BaseEstimator):
         arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
 
         with ProgressLine(type(self).__name__) if self.verbose else nullcontext() as progress:
-            paths = [
-                _core.fit_paths(
-                    matrix,
-                    tasks,
-                    solver=settings.solver,
-                    kernel=settings.kernel,
-                    gamma=gamma,
-                    **arguments,
-                    cs=Cs,
-                    folds=folds,
-                    tol=settings.tol,
-                    max_iter=settings.max_iter,
-                    dtype=settings.dtype,
-                    n_threads=settings.n_threads,
-                    time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
-                    progress=progress,
+            bases, paths = [], []
+            for gamma in gammas:
+                kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
+                basis = self._basis(settings, matrix, weight, kernel, seed)
+                bases.append(basis)
+                paths.append(
+                    _core.fit_paths(
+                        matrix,
+                        tasks,
+                        solver=settings.solver,
+                        **kernel,
+                        cs=Cs,
+                        folds=folds,
+                        tol=settings.tol,
+                        max_iter=settings.max_iter,
+                        dtype=settings.dtype,
+                        n_threads=settings.n_threads,
+                        time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
+                        progress=progress,
+                        low_rank=basis,
+                    )
                 )
-                for gamma in gammas
-            ]
 
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
         held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in)
         tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
         self._keep_paths(paths, tuned, Cs, gammas, folds)
-        chosen = gammas[tuned[0].best // len(Cs)]
+        basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
         self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
         self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
+        self._keep_basis(basis, settings, X)
         self._keep_model(tuned, X, y, rows, n_rows)
         self._keep_oof(tuned, rows, n_rows)
         self._keep_probabilities(tuned, tasks, rows, n_rows)
@@ -264,6 +281,28 @@ class _KernelPathBase(BaseEstimator):
             return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
         return list(gamma)
 
+    @staticmethod
+    def _basis(
+        settings: Settings, X: Any, weight: Weights | None, kernel: dict[str, Any], seed: int
+    ) -> _core.Nystrom | None:
+        """Landmarks, chosen without a look at targets, and their map; None for the exact kernel."""
+        low_rank = settings.low_rank
+        if low_rank is None:
+            return None
+        of = low_rank.landmarks, low_rank.n_landmarks, low_rank.rank, seed
+        return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=settings.n_threads)
+
+    def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any) -> None:
+        for name in ("landmarks_", "landmark_indices_", "rank_", "approximation_"):
+            vars(self).pop(name, None)  # of an earlier fit
+        if basis is not None and settings.low_rank is not None:
+            self.landmark_indices_ = basis.indices
+            self.landmarks_ = landmark_rows(
+                basis, settings.low_rank.landmarks, None if self._is_precomputed() else X
+            )
+            self.rank_ = len(basis.spectrum)
+            self.approximation_ = Approximation.of(basis)
+
     def _keep_paths(
         self,
         paths: list[list[_core.PathFit]],
@@ -305,10 +344,14 @@ class _KernelPathBase(BaseEstimator):
         self.lambda_ = 1.0 / (2.0 * X.shape[0] * self.C_)
         coef = np.array([t.coef for t in tuned])
         refits = [t.surface.refit(t.best) for t in tuned]
-        support = np.flatnonzero(coef.any(axis=0))
-        self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
+        if hasattr(self, "landmarks_"):
+            support = self.landmark_indices_ if self.landmark_indices_ is not None else np.empty(0, dtype=np.intp)
+            self.support_vectors_, self.dual_coef_ = self.landmarks_, coef
+        else:
+            support = np.flatnonzero(coef.any(axis=0))
+            self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
+            self.dual_coef_ = coef[:, support]
         self.support_ = support if rows is None else rows[support]
-        self.dual_coef_ = coef[:, support]
         self.intercept_ = np.array([b for b, _, _ in refits])
         self.objective_ = self._joined(primal for _, primal, _ in refits)
         self.dual_objective_ = self._joined(dual for _, _, dual in refits)

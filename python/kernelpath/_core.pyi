@@ -18,6 +18,7 @@ __all__ = [
     "SOLVERS",
     "STATUS_NAMES",
     "Calibration",
+    "Nystrom",
     "PathFit",
     "__version__",
     "available_memory",
@@ -89,8 +90,9 @@ def nystrom(
     gamma: float,
     degree: int,
     coef0: float,
+    weight: _Double | None = None,
     n_threads: int = 0,
-) -> tuple[npt.NDArray[np.int64] | None, _Double | None, _Double, float, int, _Double, float]: ...
+) -> Nystrom: ...
 def nystrom_features(
     X: _Rows,
     landmarks: _Rows,
@@ -121,7 +123,25 @@ def fit_paths(
     n_threads: int = 0,
     time_budget: float | None = None,
     progress: _Progress = None,
+    low_rank: Nystrom | None = None,
 ) -> list[PathFit]: ...
+
+@final
+class Nystrom:
+    @property
+    def indices(self) -> npt.NDArray[np.int64] | None: ...
+    @property
+    def points(self) -> _Double | None: ...
+    @property
+    def map(self) -> _Double: ...
+    @property
+    def trace_error(self) -> float: ...
+    @property
+    def sampled_rows(self) -> int: ...
+    @property
+    def spectrum(self) -> _Double: ...
+    @property
+    def tail(self) -> float: ...
 
 @final
 class PathFit:

@@ -1,10 +1,12 @@
-"""Landmarks as a parameter: the name of a rule, indices of rows, or points."""
+"""Landmarks: as a parameter (the name of a rule, indices of rows, or points), and what a rule found."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from kernelpath import _core
@@ -35,3 +37,38 @@ def checked_landmarks(value: Any) -> Any:
         "landmarks must be the name of a rule, a one-dimensional array of integers (indices of rows) or a "
         f"two-dimensional one of numbers (points, one a row), got {value!r}"
     )
+
+
+def landmark_rows(found: _core.Nystrom, landmarks: Any, X: Any) -> Any:
+    """The landmarks as rows: of X, which is None if there are no rows, made up by a rule, or as they were given."""
+    if found.indices is not None:
+        return np.empty((0, 0)) if X is None else X[found.indices]
+    points = found.points
+    return landmarks if points is None else points
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How far the products of the features are from the kernel.
+
+    Attributes
+    ----------
+    trace_error : float
+        Part of Σᵢ k(xᵢ, xᵢ) that the features miss, 1 − Σᵢ‖zᵢ‖² / Σᵢ k(xᵢ, xᵢ): 0 is exact, 1 is nothing.
+    sampled_rows : int
+        Rows it was measured on: all, or a random 5000 of them.
+    spectrum : ndarray of shape (rank,)
+        Eigenvalues of the landmarks' kernel matrix that were kept, descending.
+    tail : float
+        Sum of the dropped ones over the sum of all, in absolute value.
+    """
+
+    trace_error: float
+    sampled_rows: int
+    spectrum: npt.NDArray[np.float64]
+    tail: float
+
+    @classmethod
+    def of(cls, found: _core.Nystrom) -> Approximation:
+        """What was found, measured."""
+        return cls(found.trace_error, found.sampled_rows, found.spectrum, found.tail)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelpath import _core
+from kernelpath._landmarks import checked_landmarks
 
 AUTO_GRID = "auto-grid"
 BANDWIDTH_RULES = ("sigest", "scale", AUTO_GRID)
@@ -23,6 +24,28 @@ MOST_THREADS = 256  # thousands take longer to start than most fits
 
 Grid = npt.NDArray[np.float64]
 Loss = tuple[str, float]  # its name, and its τ, ε or δ (0 if it has none)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """How the kernel is approximated."""
+
+    landmarks: Any
+    n_landmarks: int
+    rank: int | None
+
+    @classmethod
+    def of(cls, estimator: Any, asked: Any) -> LowRank | None:
+        """None for the exact kernel; `asked` goes before the estimator's own word."""
+        low_rank = estimator.low_rank if asked is None else asked
+        if not isinstance(low_rank, bool | np.bool_):
+            raise TypeError(f"low_rank must be True or False, got {low_rank!r}")
+        of = cls(
+            landmarks=checked_landmarks(estimator.landmarks),
+            n_landmarks=_integer("n_landmarks", estimator.n_landmarks, at_least=1),
+            rank=None if estimator.rank is None else _integer("rank", estimator.rank, at_least=1),
+        )
+        return of if low_rank else None
 
 
 @dataclass(frozen=True)
@@ -42,9 +65,10 @@ class Settings:
     time_budget: float | None
     dtype: str
     n_threads: int
+    low_rank: LowRank | None
 
     @classmethod
-    def of(cls, estimator: Any) -> Settings:
+    def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
         choice("device", estimator.device, DEVICES)
         by_lambda = estimator.lambdas is not None
@@ -64,6 +88,7 @@ class Settings:
             else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
             n_threads=n_threads(estimator.n_jobs),
+            low_rank=LowRank.of(estimator, low_rank),
         )
 
     def Cs(self, n_rows: int) -> Grid:

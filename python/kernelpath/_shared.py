@@ -58,11 +58,23 @@ scoring : str, callable or None, default=None
     ``callable(estimator, X, y)``, applied to the out-of-fold values of each fold (with "loo": of all rows at once).
 selection : {{"best", "1se"}}, default="best"
     The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
+low_rank : bool, default=False
+    True replaces the kernel by an approximation of rank at most `rank`, made once from `n_landmarks` landmarks (Nyström):
+    time and memory then grow with the number of rows, not with its square. Certificates are for the approximated
+    problem; `approximation_` says how far it is from the exact one.
+landmarks : {{"auto", "kmeans", "rpcholesky", "uniform"}}, array of int, array or sparse matrix, default="auto"
+    With `low_rank`: the rule that chooses landmarks, as of :class:`NystromFeatures`, or indices of rows, or points. No
+    rule looks at targets.
+n_landmarks : int, default=2000
+    With `low_rank`: landmarks that a rule chooses.
+rank : int, optional
+    With `low_rank`: most features. None keeps all that stand out of rounding.
 device : {{"cpu"}}, default="cpu"
     Where the linear algebra runs.
 solver : {{"auto", "active-set", "newton", "spectral", "closed-form"}}, default="auto"
     How each problem is solved: "active-set" for piecewise-linear losses, "newton" for smooth ones, "closed-form"
-    for the squared loss (rows that repeat go to "newton"), "spectral" for every loss. "auto" takes the fastest.
+    for the squared loss (rows that repeat go to "newton"), "spectral" for every loss. "auto" takes the fastest. With
+    `low_rank` it is "newton", in rank dimensions, for every loss.
 tol : float, default=1e-6
     Relative duality gap each model has to reach.
 max_iter : int, default=1000000
@@ -72,7 +84,8 @@ time_budget : float, optional
 dtype : {{"auto", "float32", "float64"}}, default="auto"
     Precision of the kernel matrix; all sums and the certificate are in float64. "auto" is float32, half the memory
     and twice the speed, unless the matrix is so close to singular that float32 would blur it ("linear", "poly",
-    "sigmoid", smooth kernels of few features); a "precomputed" matrix keeps its own precision.
+    "sigmoid", smooth kernels of few features); a "precomputed" matrix keeps its own precision. With `low_rank` it is
+    that of the features, and "auto" is float32.
 n_jobs : int, optional
     Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
     (``GridSearchCV(n_jobs=…)``) pass 1.
@@ -113,6 +126,9 @@ support_, support_vectors_ : ndarray of shape (n_SV,), (n_SV, n_features)
     Rows with β ≠ 0; the vectors are a CSR matrix when X was sparse, and empty when ``kernel="precomputed"``.
 n_support_path_ : ndarray of shape (n_Cs,)
     Support vectors of the refit at each C.
+landmarks_, landmark_indices_, rank_, approximation_ : ndarray, ndarray or None, int, Approximation
+    With `low_rank` only: the landmarks, which take the place of the support vectors (`support_` holds those that are
+    rows); the rows they are; the number of features; and how far they are from the kernel.
 n_features_in_, feature_names_in_ : int, ndarray of str
     Columns seen by `fit`.
 timed_out_ : bool
@@ -134,6 +150,10 @@ class Parameters(TypedDict, total=False):
     cv: Any
     scoring: Any
     selection: str
+    low_rank: bool
+    landmarks: Any
+    n_landmarks: int
+    rank: int | None
     device: str
     solver: str
     tol: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,32 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
 from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
-from kernelpath._landmarks import checked_landmarks
+from kernelpath._landmarks import Approximation, checked_landmarks, landmark_rows
 from kernelpath._settings import AUTO_GRID, _dtype, _gamma, _integer, _kernel, called, n_threads, number
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
-
-
-@dataclass(frozen=True)
-class Approximation:
-    """How far the products of the features are from the kernel.
-
-    Attributes
-    ----------
-    trace_error : float
-        Part of Σᵢ k(xᵢ, xᵢ) that the features miss, 1 − Σᵢ‖zᵢ‖² / Σᵢ k(xᵢ, xᵢ): 0 is exact, 1 is nothing.
-    sampled_rows : int
-        Rows it was measured on: all, or a random 5000 of them.
-    spectrum : ndarray of shape (rank,)
-        Eigenvalues of the landmarks' kernel matrix that were kept, descending.
-    tail : float
-        Sum of the dropped ones over the sum of all, in absolute value.
-    """
-
-    trace_error: float
-    sampled_rows: int
-    spectrum: npt.NDArray[np.float64]
-    tail: float
 
 
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -161,16 +138,12 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
         self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
-        indices, points, self.map_, trace_error, sampled_rows, spectrum, tail = _core.nystrom(
-            matrix, landmarks, n_landmarks, rank, seed, **self._kernel, n_threads=threads
-        )
-        self.landmark_indices_ = indices
-        if indices is not None:
-            self.landmarks_ = np.empty((0, 0)) if self._is_precomputed() else X[indices]
-        else:
-            self.landmarks_ = landmarks if points is None else points
+        found = _core.nystrom(matrix, landmarks, n_landmarks, rank, seed, **self._kernel, n_threads=threads)
+        self.map_ = found.map
+        self.landmark_indices_ = found.indices
+        self.landmarks_ = landmark_rows(found, landmarks, None if self._is_precomputed() else X)
         self.rank_ = self.map_.shape[1]
-        self.approximation_ = Approximation(trace_error, sampled_rows, spectrum, tail)
+        self.approximation_ = Approximation.of(found)
         self.gamma_ = None if kernel in KERNELS_WITHOUT_GAMMA else value
         return self
 

@@ -58,7 +58,9 @@ random_state : int, RandomState or None, default=None
 store_path : bool, default=False
     Keep `pred_path_`, the out-of-fold values at every C.
 low_rank : bool, default=False
-    Must be False: only exact models are available yet.
+    Approximate the kernel (Nyström): time and memory then grow with the number of rows, not with its square.
+num_landmarks, nys_k : int, default=2000, 1000
+    With `low_rank`: landmarks, rows drawn at random, and the rank of the approximation.
 """
 
 PROBABILITY = """
@@ -72,7 +74,7 @@ tau : float, default=0.5
 """
 
 NO_EFFECT = """
-max_iter, solver_gamma, is_exact, sigest_frac, num_landmarks, nys_k, {own} : object
+max_iter, solver_gamma, is_exact, sigest_frac, {own} : object
     Have no effect: they steer what works otherwise here.
 """
 
@@ -84,7 +86,7 @@ best_C_, best_ind_ : float, int
 Cs_ : ndarray of shape (n_Cs,)
     The path.
 alpha_ : ndarray of shape (n_samples,)
-    Coefficients of all rows.
+    Coefficients of all rows: with `low_rank`, of the landmarks among them.
 intercept_ : float
     Intercept.
 foldid_ : ndarray of shape (n_samples,)
@@ -155,6 +157,8 @@ class _TorchKM(BaseEstimator):
     random_state: Any
     store_path: bool
     low_rank: bool
+    num_landmarks: int
+    nys_k: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,18 +184,23 @@ class _TorchKM(BaseEstimator):
         y : array-like of shape (n_samples,)
             Targets.
         low_rank : bool, optional
-            Goes before the parameter of that name, for this fit.
+            Goes before the parameter of that name, for this fit; and so do
         num_landmarks, nys_k : int, optional
-            Have no effect on exact models.
+            the others.
 
         Returns
         -------
         self
         """
-        _require_exact(self.low_rank if low_rank is None else low_rank)
         self._check_targets(y)
         seed = self._seed()
-        model = self._kind(**self._translated(seed)).fit(X, y)
+        model = self._kind(**self._translated(seed)).set_params(
+            low_rank=self.low_rank if low_rank is None else low_rank,
+            landmarks="uniform",
+            n_landmarks=self.num_landmarks if num_landmarks is None else num_landmarks,
+            rank=self.nys_k if nys_k is None else nys_k,
+        )
+        model.fit(X, y)
         self.estimator_ = model
         self._keep_path(model)
         self._keep_model(model)
@@ -643,11 +652,3 @@ class TorchKMKQR(RegressorMixin, _TorchKM):
     def _keep_own(self, model: Any, y: npt.NDArray[Any]) -> None:
         self.tau_ = float(self.tau)
         self.cv_loss_ = -model.scores_.mean(axis=0)
-
-
-def _require_exact(low_rank: bool) -> None:
-    if low_rank:
-        raise ValueError(
-            "low_rank=True is not available yet; leave it out for the exact model, whose kernel matrix takes 4 or 8 "
-            "bytes for each pair of rows"
-        )

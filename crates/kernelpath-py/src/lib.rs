@@ -150,22 +150,70 @@ fn read_landmarks(landmarks: &Bound<'_, PyAny>) -> PyResult<Landmarks> {
     Ok(Landmarks::Given(RowsBuf::copy_of(&Matrix::borrow(landmarks, "landmarks")?.rows()?)))
 }
 
-/// What `nystrom` returns: indices of the landmarks among the rows (None if they are none of them), the landmarks if a
-/// rule made them up (else None), the map, and its error: of the trace, the rows that was measured on, the eigenvalues
-/// kept, and the part of those dropped.
-type PyNystrom<'py> = (
-    Option<Bound<'py, PyArray1<i64>>>,
-    Option<Bound<'py, PyArray2<f64>>>,
-    Bound<'py, PyArray2<f64>>,
-    f64,
-    usize,
-    Bound<'py, PyArray1<f64>>,
-    f64,
-);
+/// Landmarks and the map from their kernel to features.
+#[pyclass(frozen, name = "Nystrom", module = "kernelpath._core")]
+struct Found {
+    found: Nystrom,
+    /// Whether the landmarks are points that the caller gave.
+    given: bool,
+}
+
+#[pymethods]
+impl Found {
+    /// The rows that the landmarks are; None if they are none.
+    #[getter]
+    fn indices<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let chosen = self.found.chosen()?;
+        Some(chosen.iter().map(|&i| i as i64).collect::<Vec<_>>().into_pyarray(py))
+    }
+
+    /// The landmarks if a rule made them up, else None.
+    #[getter]
+    fn points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        if self.given || self.found.chosen().is_some() {
+            return Ok(None);
+        }
+        let points = self.found.landmarks();
+        let value = |at: usize| points.get(at / points.ncols(), at % points.ncols());
+        matrix(py, (0..points.nrows() * points.ncols()).map(value).collect(), points.ncols()).map(Some)
+    }
+
+    /// The map, a row a landmark and a column a feature.
+    #[getter]
+    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let map = self.found.map();
+        let values = (0..map.nrows()).flat_map(|i| (0..map.ncols()).map(move |j| map[(i, j)])).collect();
+        matrix(py, values, map.ncols())
+    }
+
+    /// Part of the trace of the kernel matrix that the features miss.
+    #[getter]
+    fn trace_error(&self) -> f64 {
+        self.found.approximation().trace_error
+    }
+
+    /// Rows that was measured on.
+    #[getter]
+    fn sampled_rows(&self) -> usize {
+        self.found.approximation().sampled_rows
+    }
+
+    /// Eigenvalues of the landmarks' kernel matrix that were kept.
+    #[getter]
+    fn spectrum<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.found.approximation().spectrum.clone().into_pyarray(py)
+    }
+
+    /// The part of those dropped.
+    #[getter]
+    fn tail(&self) -> f64 {
+        self.found.approximation().tail
+    }
+}
 
 /// Landmarks and the map from their kernel to features.
 #[pyfunction]
-#[pyo3(signature = (X, landmarks, n_landmarks, rank, seed, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[pyo3(signature = (X, landmarks, n_landmarks, rank, seed, *, kernel, gamma, degree, coef0, weight=None, n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn nystrom<'py>(
     py: Python<'py>,
@@ -178,28 +226,21 @@ fn nystrom<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
     n_threads: usize,
-) -> PyResult<PyNystrom<'py>> {
+) -> PyResult<Found> {
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     let landmarks = read_landmarks(landmarks)?;
+    let weight = weight.map(|weight| weight.as_array().to_vec());
     let pool = pool(n_threads)?;
     let control = Control::default();
     let found = run(py, &control, None, || {
-        pool.install(|| Nystrom::new(&x, None, kernel, &landmarks, n_landmarks, rank, seed, &control))
+        let weight = weight.as_deref();
+        pool.install(|| Nystrom::new(&x, weight, kernel, &landmarks, n_landmarks, rank, seed, &control))
     })?;
-    let indices = found.chosen().map(|chosen| chosen.iter().map(|&i| i as i64).collect::<Vec<_>>().into_pyarray(py));
-    let points = found.landmarks();
-    let made_up = indices.is_none() && !matches!(landmarks, Landmarks::Given(_));
-    let value = |at: usize| points.get(at / points.ncols(), at % points.ncols());
-    let points = made_up.then(|| matrix(py, (0..points.nrows() * points.ncols()).map(value).collect(), points.ncols()));
-    let map = found.map();
-    let values = (0..map.nrows()).flat_map(|i| (0..map.ncols()).map(move |j| map[(i, j)])).collect();
-    let of = found.approximation();
-    let spectrum = of.spectrum.clone().into_pyarray(py);
-    let map = matrix(py, values, map.ncols())?;
-    Ok((indices, points.transpose()?, map, of.trace_error, of.sampled_rows, spectrum, of.tail))
+    Ok(Found { found, given: matches!(landmarks, Landmarks::Given(_)) })
 }
 
 /// Features K(X, landmarks)·map; of a precomputed kernel, X has a column for each landmark.
@@ -317,9 +358,9 @@ fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
 }
 
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task, all on one kernel
-/// matrix.
+/// matrix, or on the features of `low_rank`.
 #[pyfunction]
-#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn fit_paths<'py>(
     py: Python<'py>,
@@ -338,6 +379,7 @@ fn fit_paths<'py>(
     n_threads: usize,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
+    low_rank: Option<&Bound<'py, Found>>,
 ) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
     let cs = cs.as_array().to_vec();
@@ -359,7 +401,11 @@ fn fit_paths<'py>(
         precision: unwrap(Precision::from_name(dtype))?,
         threads: n_threads,
     };
-    let fits = run(py, &control, progress, || kernelpath::fit_paths(&request, &control))?;
+    let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
+    let fits = run(py, &control, progress, || match nystrom {
+        None => kernelpath::fit_paths(&request, &control),
+        Some(nystrom) => kernelpath::fit_low_rank(&request, nystrom, &control),
+    })?;
     Ok(fits.into_iter().map(|fit| PathFit { fit }).collect())
 }
 
@@ -583,6 +629,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("STATUS_NAMES", PyTuple::new(py, Status::NAMES)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Calibration>()?;
+    module.add_class::<Found>()?;
     module.add_class::<PathFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
