@@ -54,7 +54,7 @@ const LLOYD: usize = 5;
 /// Part of the largest diagonal entry below which a residual is rounding.
 const EXHAUSTED: f64 = 1e-12;
 
-/// Part of it below which, negative, it is not.
+/// Part of the largest diagonal entry by which a residual below 0 is more than rounding: the kernel is indefinite.
 const INDEFINITE: f64 = 1e-6;
 
 impl Landmarks {
