@@ -15,7 +15,7 @@ use crate::observe::{Control, Phase};
 /// How landmarks are chosen.
 #[derive(Debug, Clone)]
 pub enum Landmarks {
-    /// [`Landmarks::KMeans`], whose error is the smallest for kernels that are smooth functions of ‖x − z‖ (rbf,
+    /// [`Landmarks::KMeans`], whose error is mostly the smallest for smooth functions of ‖x − z‖ (rbf,
     /// Matérn), unless its centroids, which are dense, would take more than a sparse X; else [`Landmarks::RpCholesky`],
     /// which fits every kernel.
     Auto,
