@@ -15,7 +15,7 @@ use crate::observe::{Control, Phase};
 /// How landmarks are chosen.
 #[derive(Debug, Clone)]
 pub enum Landmarks {
-    /// [`Landmarks::KMeans`], whose error is the smallest for kernels that are smooth functions of ‖x − z‖ (rbf,
+    /// [`Landmarks::KMeans`], whose error is mostly the smallest for smooth functions of ‖x − z‖ (rbf,
     /// Matérn), unless its centroids, which are dense, would take more than a sparse X; else [`Landmarks::RpCholesky`],
     /// which fits every kernel.
     Auto,
@@ -54,7 +54,7 @@ const LLOYD: usize = 5;
 /// Part of the largest diagonal entry below which a residual is rounding.
 const EXHAUSTED: f64 = 1e-12;
 
-/// Part of it below which, negative, it is not.
+/// Part of the largest diagonal entry by which a residual below 0 is more than rounding: the kernel is indefinite.
 const INDEFINITE: f64 = 1e-6;
 
 impl Landmarks {

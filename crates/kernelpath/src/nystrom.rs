@@ -124,7 +124,7 @@ impl Nystrom {
 
     /// Measures the error of the trace.
     fn measure(&mut self, x: &Rows, candidates: &Candidates, seed: u64, control: &Control) -> Result<()> {
-        // Other rows than those the landmarks were drawn from.
+        // Drawn anew: on the rows that landmarks were chosen among, the error would look smaller.
         let mut rng = fastrand::Rng::with_seed(seed ^ 0x9E37_79B9_7F4A_7C15);
         let sample = candidates.sample(MEASURED_ROWS, &mut rng);
         let rank = self.rank();
