@@ -98,7 +98,7 @@ impl Precision {
         }
     }
 
-    fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {
+    pub(crate) fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {
         Ok(match self {
             Self::Single => true,
             Self::Double => false,
@@ -298,17 +298,18 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     })
 }
 
-fn check(request: &Request) -> Result<()> {
-    let n = request.x.nrows();
-    request.x.check("X")?;
-    check_cs(request.cs)?;
-    if !(request.settings.tol > 0.0 && request.settings.tol < 1.0) {
-        return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: request.settings.tol });
+/// Refuses rows, C's, folds and settings that no fit can use, whatever its machines are.
+pub(crate) fn check_setup(x: &Rows, cs: &[f64], folds: &Folds, settings: Settings) -> Result<()> {
+    let n = x.nrows();
+    x.check("X")?;
+    check_cs(cs)?;
+    if !(settings.tol > 0.0 && settings.tol < 1.0) {
+        return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: settings.tol });
     }
-    if request.settings.max_iter == 0 {
+    if settings.max_iter == 0 {
         return Err(Error::Parameter { name: "max_iter", expected: ">= 1", value: 0.0 });
     }
-    if let Folds::Splits(folds) = &request.folds {
+    if let Folds::Splits(folds) = folds {
         for (k, fold) in folds.iter().enumerate() {
             let problem = |problem: String| Err(Error::Fold { fold: k, problem });
             if fold.train.is_empty() || fold.test.is_empty() {
@@ -323,6 +324,11 @@ fn check(request: &Request) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+fn check(request: &Request) -> Result<()> {
+    check_setup(&request.x, request.cs, &request.folds, request.settings)?;
     if request.tasks.is_empty() {
         return Err(Error::NoLoss);
     }
@@ -397,7 +403,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
 }
 
 /// How often each of `n` rows is named.
-fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
+pub(crate) fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
     let mut counts = vec![0.0; n];
     for &i in rows {
         counts[i] += 1.0;

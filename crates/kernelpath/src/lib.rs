@@ -35,7 +35,7 @@
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
 //! ([`kernel`], [`gram`]), the solver (private), path and folds ([`cv`]), and the machine it runs on. [`calibrate`] turns the scores
-//! of held-out rows into probabilities.
+//! of held-out rows into probabilities. [`multinomial`] is the one problem whose rows have several values: one a class.
 
 pub mod calibrate;
 pub mod certificate;
@@ -49,10 +49,12 @@ mod ledger;
 mod loo;
 pub mod loss;
 pub mod model;
+pub mod multinomial;
 pub mod observe;
 mod path;
 mod problem;
 mod simd;
+mod softmax;
 mod solver;
 pub mod sparse;
 mod svc;
@@ -65,6 +67,7 @@ pub use error::{Error, Result};
 pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};
 pub use loss::{Loss, Smoothed};
 pub use model::Model;
+pub use multinomial::{Multinomial, MultinomialFit, fit_multinomial};
 pub use observe::Control;
 pub use path::logspace;
 pub use problem::{Settings, Status};

@@ -3,6 +3,7 @@
 mod active_set;
 mod cholesky;
 mod closed_form;
+mod coupled;
 mod factor;
 mod low_rank;
 mod newton;
@@ -10,6 +11,7 @@ mod plan;
 mod precondition;
 mod proximal;
 mod smo;
+mod softmax;
 mod spectral;
 
 use crate::error::Result;
@@ -23,6 +25,7 @@ pub(crate) use closed_form::ClosedForm;
 pub(crate) use newton::{Column, Newton};
 pub(crate) use plan::Engine;
 pub use plan::Solver;
+pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
 pub(crate) use spectral::Spectral;
 
 /// Rounds tried before the solver goes back to SMO.
