@@ -125,6 +125,22 @@ pub struct MultinomialFit {
 }
 
 impl MultinomialFit {
+    /// Mean values f of each row over the folds that held it out, at the C of index `c`, row after row; NaN if none did.
+    pub fn out_of_fold(&self, c: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; self.n * self.classes];
+        let mut count = vec![0.0; self.n];
+        for (by_c, test) in self.oof.iter().zip(&self.test) {
+            for (&row, f) in test.iter().zip(by_c[c].chunks_exact(self.classes)) {
+                mean[row * self.classes..].iter_mut().zip(f).for_each(|(mean, f)| *mean += f);
+                count[row] += 1.0;
+            }
+        }
+        for (mean, count) in mean.chunks_exact_mut(self.classes).zip(count) {
+            mean.iter_mut().for_each(|f| *f /= count);
+        }
+        mean
+    }
+
     /// Largest gap of all models.
     pub fn worst_gap(&self) -> f64 {
         self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)
