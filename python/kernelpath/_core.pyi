@@ -95,7 +95,6 @@ def fit_paths(
     time_budget: float | None = None,
     progress: _Progress = None,
 ) -> list[PathFit]: ...
-
 def fit_multinomial(
     X: _Rows,
     y: npt.NDArray[np.int64],

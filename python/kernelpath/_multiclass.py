@@ -94,7 +94,7 @@ class Multinomial(Machines):
         return []
 
     def native_probabilities(self, log_odds: Matrix) -> Matrix:
-        """exp f_c / Σ exp f."""
+        """The softmax of the values, exp f_c / Σ exp f."""
         return softmax(log_odds, axis=1)
 
     def native_log_probabilities(self, log_odds: Matrix) -> Matrix:

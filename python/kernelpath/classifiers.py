@@ -257,8 +257,8 @@ class KernelLogistic(_KernelClassifier):
         minimise over B, b:   C · Σᵢ (log Σ_c exp(f_ic) − f_iyᵢ)  +  ½ Σ_c B_cᵀKB_c,     f = KB + 1bᵀ,
 
     with a column of B for each class and Σb = 0; the probability of class c is exp(f_c) / Σ exp(f). Two classes are the
-    binary problem in either case. It has no "loo", and "newton" is its solver. `gaps_` and `objective_` are those of the
-    one problem, and `dual_coef_` and `intercept_` have a line for each class.
+    binary problem in either case. It has no "loo", and "newton" is its solver. `gaps_` and `objective_` are those of
+    the one problem, and `dual_coef_` and `intercept_` have a line for each class.
 
     Parameters
     ----------
@@ -358,7 +358,15 @@ class KernelLogistic(_KernelClassifier):
             return super()._fitted_paths(X, tasks, **arguments)
         del arguments["solver"]
         (_, _, targets, weight, _) = tasks[0]
-        return [_core.fit_multinomial(X, targets.astype(np.int64), weight, **arguments)]
+        index = targets.astype(np.int64)
+        for k, (train, _) in enumerate(arguments["folds"] or ()):
+            missing = np.flatnonzero(np.bincount(index[train], minlength=len(self.classes_)) == 0)
+            if missing.size:
+                raise ValueError(
+                    f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
+                    "one; use fewer or stratified folds, or leave the class out"
+                )
+        return [_core.fit_multinomial(X, index, weight, **arguments)]
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
         self.oof_proba_ = spread(self._native_probabilities(held_out_values(tuned)), rows, n_rows)

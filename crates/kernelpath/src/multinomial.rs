@@ -184,9 +184,12 @@ fn check(request: &Multinomial) -> Result<usize> {
             return Err(Error::Weight { value: weight[row], row });
         }
     }
-    let classes = request.y.iter().max().map_or(0, |y| y + 1);
+    let classes = request.y.iter().max().map_or(0, |y| y.saturating_add(1));
     if classes > n {
-        return Err(Error::NoClass { fold: None, class: n, classes });
+        let mut there: Vec<bool> = vec![false; n];
+        request.y.iter().filter(|y| **y < n).for_each(|&y| there[y] = true);
+        let class = there.iter().position(|there| !there).unwrap_or(n);
+        return Err(Error::NoClass { fold: None, class, classes });
     }
     // Without a row of a class its intercept would go to −∞: there would be no optimum.
     let each_class = |fold: Option<usize>, count: &dyn Fn(usize) -> f64| {

@@ -39,6 +39,10 @@ const LAST_GAP: f64 = 0.1;
 /// Steps without the gap halving before a problem counts as stalled.
 const PATIENCE: usize = 8;
 
+/// A C that is so many times the last one is reached by others in between, each solved to this gap.
+const LONGEST_LEAP: f64 = 10.0;
+const GAP_BETWEEN: f64 = 1e-3;
+
 /// Probabilities count as at least this in the curvature, so that b has an equation where every row is certain.
 const LEAST_PROBABILITY: f64 = 1e-9;
 
@@ -121,18 +125,25 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
         let mut last: Vec<Column> = plans.iter().map(|plan| self.constant(&plan.weight)).collect();
         let mut before = last.clone();
         let (mut c0, mut c1) = (0.0, 0.0);
+        let tol = self.problem.settings.tol;
+        // Below it, every row stands close to the constant model.
+        let easy = 1.0 / self.problem.largest_diagonal.max(f64::MIN_POSITIVE);
         for (step, k) in ledger.order().into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
-            let c = ledger.cs[k];
-            let mut columns: Vec<Column> =
-                last.par_iter().zip(&before).map(|(last, before)| self.start(last, before, (c0, c1, c))).collect();
-            self.solve(&mut columns, c)?;
-            self.settle(ledger, k, &mut columns)?;
-            self.control.advance(columns.len());
-            before = std::mem::replace(&mut last, columns);
-            (c0, c1) = (c1, c);
+            for c in leaps(if step == 0 { easy } else { c1 }, ledger.cs[k]) {
+                let is_last = c == ledger.cs[k];
+                let start = |(last, before)| self.start(last, before, (c0, c1, c));
+                let mut columns: Vec<Column> = last.par_iter().zip(&before).map(start).collect();
+                self.solve(&mut columns, c, if is_last { tol } else { tol.max(GAP_BETWEEN) })?;
+                if is_last {
+                    self.settle(ledger, k, &mut columns)?;
+                }
+                before = std::mem::replace(&mut last, columns);
+                (c0, c1) = (c1, c);
+            }
+            self.control.advance(plans.len());
         }
         Ok(())
     }
@@ -150,7 +161,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
                 break;
             }
             let mut again: Vec<Column<'b>> = pending.iter().map(|&plan| columns[plan].clone()).collect();
-            self.solve(&mut again, ledger.cs[k])?;
+            self.solve(&mut again, ledger.cs[k], tol)?;
             for (&plan, column) in pending.iter().zip(again) {
                 columns[plan] = column;
             }
@@ -198,9 +209,9 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
         best.1
     }
 
-    /// Minimises every column at `c` from where it stands.
-    fn solve(&mut self, columns: &mut [Column], c: f64) -> Result<()> {
-        let tol = 0.5 * self.problem.settings.tol;
+    /// Minimises every column at `c` from where it stands, with a margin for the rounding of f.
+    fn solve(&mut self, columns: &mut [Column], c: f64, tol: f64) -> Result<()> {
+        let tol = 0.5 * tol;
         columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
@@ -220,7 +231,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
                 }
                 break;
             }
-            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c)).collect();
+            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c, tol)).collect();
             let directions = self.directions(&systems)?;
             open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
             open.retain(|column| column.outcome.status == Status::MaxIter && column.outcome.steps < max_iter);
@@ -263,8 +274,8 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
         column.gap = softmax.bound(&weight, &column.beta, &column.b, &column.f, *largest_diagonal).gap();
     }
 
-    fn system(&self, column: &Column, c: f64) -> System {
-        let Problem { softmax: targets, settings, .. } = self.problem;
+    fn system(&self, column: &Column, c: f64, tol: f64) -> System {
+        let targets = &self.problem.softmax;
         let (n, k) = (targets.y.len(), targets.classes);
         let weight = scaled(column.weight, c);
         let theta = targets.slopes(&weight, &column.f, &column.b);
@@ -287,7 +298,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
         let constraint = theta.chunks_exact(n).map(|theta| -theta.iter().sum::<f64>()).collect();
         let primal = targets.primal(&weight, &column.beta, &column.b, &column.f);
         let gap = targets.mismatch(&weight, |at| column.beta[at], |at, c| column.f[at] + column.b[c]);
-        let enough = (LAST_GAP * settings.tol * primal.abs()).max(STEP_GAP * gap);
+        let enough = (2.0 * LAST_GAP * tol * primal.abs()).max(STEP_GAP * gap);
         System { curvature, residual, constraint, enough }
     }
 
@@ -491,6 +502,12 @@ impl<'a> Gradients<'a> {
             self.residual[i] -= t * (self.search[i] + along[i]);
         }
     }
+}
+
+/// `to`, and before it C's of equal ratios after `from`, if it is far.
+fn leaps(from: f64, to: f64) -> impl Iterator<Item = f64> {
+    let parts = ((to / from).ln() / LONGEST_LEAP.ln()).ceil().clamp(1.0, 100.0);
+    (1..parts as usize).map(move |part| from * (to / from).powf(part as f64 / parts)).chain([to])
 }
 
 fn scaled(weight: &[f64], c: f64) -> Vec<f64> {
