@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from kernelpath import KernelDWD, KernelLogistic, KernelSVC
+from kernelpath.display import CVCurveDisplay, GapDisplay, SupportPathDisplay
 
 FIXED = {"multi_class": "multinomial", "gamma": 0.1, "dtype": "float64"}
 
@@ -192,6 +193,13 @@ def test_kernels_layouts_and_pickles(data):
     theirs = LogisticRegression(C=1.0, solver="newton-cg", tol=1e-12).fit(X, y)
     size = np.abs(X).max() * np.sqrt(3.0)  # √K_ii, which is 1 for the others
     np.testing.assert_allclose(linear.predict_proba(X), theirs.predict_proba(X), atol=size * reach(linear))
+
+
+@pytest.mark.parametrize("kind", [CVCurveDisplay, GapDisplay, SupportPathDisplay])
+def test_pictures(data, kind):
+    pytest.importorskip("matplotlib").use("agg")
+    model = KernelLogistic(Cs=[0.1, 1.0], cv=3, random_state=0, **FIXED).fit(*data)
+    assert kind.from_estimator(model).ax_.get_xlabel() == "C"
 
 
 def test_gamma_grid(data):

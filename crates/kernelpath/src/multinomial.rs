@@ -136,7 +136,9 @@ impl MultinomialFit {
             }
         }
         for (mean, count) in mean.chunks_exact_mut(self.classes).zip(count) {
-            mean.iter_mut().for_each(|f| *f /= count);
+            for f in mean {
+                *f /= count;
+            }
         }
         mean
     }

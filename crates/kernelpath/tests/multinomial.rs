@@ -88,9 +88,9 @@ fn two_classes_are_the_logistic_loss_at_twice_the_c() {
     let doubled: Vec<f64> = CS.iter().map(|c| 2.0 * c).collect();
     let ours = fit(&multinomial(&x, &y, CS));
     let binary = common::fit(&request(&x, 2, &signs, Loss::Logistic, Shape::Rbf, &doubled));
-    for c in 0..CS.len() {
+    for (c, at) in CS.iter().enumerate() {
         let (softmax, logistic) = (ours.records[0][c].certificate.primal, binary.records[0][c].certificate.primal);
-        assert!((2.0 * softmax - logistic).abs() <= 2e-9 * logistic, "C = {}", CS[c]);
+        assert!((2.0 * softmax - logistic).abs() <= 2e-9 * logistic, "C = {at}");
     }
 }
 
