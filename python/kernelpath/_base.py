@@ -25,7 +25,7 @@ from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
 from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
-from kernelpath._surface import Surface
+from kernelpath._surface import Path, Surface
 from kernelpath._tuning import HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._weights import Weights, checked_weights
 
@@ -153,7 +153,7 @@ class _KernelPathBase(BaseEstimator):
                 basis = self._basis(settings, matrix, weight, kernel, seed)
                 bases.append(basis)
                 paths.append(
-                    _core.fit_paths(
+                    self._fitted_paths(
                         matrix,
                         tasks,
                         solver=settings.solver,
@@ -222,6 +222,10 @@ class _KernelPathBase(BaseEstimator):
     def _stand_in(self, values: npt.NDArray[np.float64]) -> Any:
         """An estimator that answers with these out-of-fold values."""
         raise NotImplementedError
+
+    def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
+        """The path of each task, all on one kernel matrix."""
+        return list(_core.fit_paths(X, tasks, **arguments))
 
     def _check_parameters(self) -> None:
         """Refuse, before any work, parameters that only this estimator has."""
@@ -305,7 +309,7 @@ class _KernelPathBase(BaseEstimator):
 
     def _keep_paths(
         self,
-        paths: list[list[_core.PathFit]],
+        paths: list[list[Path]],
         tuned: list[Tuned],
         Cs: Grid,
         gammas: list[float],
@@ -342,7 +346,7 @@ class _KernelPathBase(BaseEstimator):
     def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
         self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
         self.lambda_ = 1.0 / (2.0 * X.shape[0] * self.C_)
-        coef = np.array([t.coef for t in tuned])
+        coef = np.vstack([t.coef for t in tuned])
         refits = [t.surface.refit(t.best) for t in tuned]
         if hasattr(self, "landmarks_"):
             support = self.landmark_indices_ if self.landmark_indices_ is not None else np.empty(0, dtype=np.intp)
@@ -352,7 +356,7 @@ class _KernelPathBase(BaseEstimator):
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
             self.dual_coef_ = coef[:, support]
         self.support_ = support if rows is None else rows[support]
-        self.intercept_ = np.array([b for b, _, _ in refits])
+        self.intercept_ = np.concatenate([b for b, _, _ in refits])
         self.objective_ = self._joined(primal for _, primal, _ in refits)
         self.dual_objective_ = self._joined(dual for _, _, dual in refits)
 

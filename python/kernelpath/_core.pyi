@@ -18,6 +18,7 @@ __all__ = [
     "SOLVERS",
     "STATUS_NAMES",
     "Calibration",
+    "MultinomialFit",
     "Nystrom",
     "PathFit",
     "__version__",
@@ -25,6 +26,7 @@ __all__ = [
     "bandwidth",
     "decision",
     "default_settings",
+    "fit_multinomial",
     "fit_paths",
     "kernel_matrix",
     "nystrom",
@@ -125,6 +127,24 @@ def fit_paths(
     progress: _Progress = None,
     low_rank: Nystrom | None = None,
 ) -> list[PathFit]: ...
+def fit_multinomial(
+    X: _Rows,
+    y: npt.NDArray[np.int64],
+    weight: _Double | None,
+    *,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    cs: _Double,
+    folds: _Folds,
+    tol: float,
+    max_iter: int,
+    dtype: str,
+    n_threads: int = 0,
+    time_budget: float | None = None,
+    progress: _Progress = None,
+) -> MultinomialFit: ...
 
 @final
 class Nystrom:
@@ -145,6 +165,38 @@ class Nystrom:
 
 @final
 class PathFit:
+    @property
+    def scores(self) -> _Double: ...
+    @property
+    def solver(self) -> str: ...
+    @property
+    def gaps(self) -> _Double: ...
+    @property
+    def n_iter(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def status(self) -> npt.NDArray[np.uint8]: ...
+    @property
+    def primal(self) -> _Double: ...
+    @property
+    def dual(self) -> _Double: ...
+    @property
+    def n_support(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def intercepts(self) -> _Double: ...
+    @property
+    def gram_bytes(self) -> int: ...
+    @property
+    def kernel_seconds(self) -> float: ...
+    @property
+    def path_seconds(self) -> float: ...
+    @property
+    def timed_out(self) -> bool: ...
+    def coef(self, k: int) -> _Double: ...
+    def oof(self, fold: int) -> _Double: ...
+    def oof_matrix(self) -> _Double: ...
+
+@final
+class MultinomialFit:
     @property
     def scores(self) -> _Double: ...
     @property

@@ -1,4 +1,4 @@
-"""Several classes by machines of two: one against the rest, or one against one."""
+"""Several classes by machines of two, one against the rest or one against one; or by one machine of all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, log_softmax, softmax
 
 Matrix = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -69,6 +70,36 @@ class Machines:
     def probabilities(self, positive: Matrix) -> Matrix:
         """A probability a class, from those of the machines' positive classes, shape (n, n_machines)."""
         return coupled(positive, self.plus, self.minus) if self.votes else normalised(positive)
+
+    def native_probabilities(self, log_odds: Matrix) -> Matrix:
+        """A probability a class, from the machines' log odds."""
+        return self.probabilities(expit(log_odds))
+
+    def native_log_probabilities(self, log_odds: Matrix) -> Matrix:
+        """Their logarithms; −inf where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.native_probabilities(log_odds))
+
+
+class Multinomial(Machines):
+    """One machine with a value a class, whose probabilities are the softmax of all."""
+
+    @classmethod
+    def of(cls, n_classes: int) -> Machines:
+        """The machine of so many classes."""
+        return cls.one_against_rest(n_classes)
+
+    def names(self, classes: npt.NDArray[Any]) -> list[tuple[Any, Any]]:
+        """None: no machine sets two apart."""
+        return []
+
+    def native_probabilities(self, log_odds: Matrix) -> Matrix:
+        """The softmax of the values, exp f_c / Σ exp f."""
+        return softmax(log_odds, axis=1)
+
+    def native_log_probabilities(self, log_odds: Matrix) -> Matrix:
+        """f_c − log Σ exp f, finite where the probability itself is 0 in float64."""
+        return log_softmax(log_odds, axis=1)
 
 
 def normalised(positive: Matrix) -> Matrix:

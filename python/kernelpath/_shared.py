@@ -11,9 +11,9 @@ _Class = TypeVar("_Class", bound=type)
 CLASSIFIER_PARAMETERS = """
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes, multiplied with those of the rows; "balanced" gives all classes the same total weight.
-multi_class : {{"ovo", "ovr"}}, default="ovo"
+multi_class : {{"ovo", "ovr"}}, or "multinomial" for `KernelLogistic`, default="ovo"
     More than two classes by a machine for each pair, which vote, or by a machine for each class against all others;
-    all on one kernel matrix.
+    all on one kernel matrix. "multinomial" is one problem for all classes.
 tune : {{"joint", "each"}}, default="joint"
     More than two classes: one C for all machines, by the scores of the model they make together, or for each machine
     its own C, by its own scores.
@@ -25,10 +25,11 @@ n_support_ : ndarray of shape (n_classes,)
 classes_ : ndarray of shape (n_classes,)
     Labels; of two, a decision value > 0 means ``classes_[1]``.
 machines_ : list of tuple
-    Empty for two classes. With more, the labels that each machine sets apart: (positive, negative), or
-    (positive, None) for all others. Attributes of the machines (`gaps_`, `status_`, `n_iter_`, `n_support_path_`,
+    Empty for two classes and for "multinomial". Else the labels that each machine sets apart: (positive, negative),
+    or (positive, None) for all others. Attributes of the machines (`gaps_`, `status_`, `n_iter_`, `n_support_path_`,
     `dual_coef_`, `intercept_`, `objective_`) have a leading axis for them; with ``tune="each"`` `scores_`, `C_`,
-    `best_index_` and `best_score_`, too. `oof_decision_` has a column a class, and there is no `oof_path_`.
+    `best_index_` and `best_score_`, too. With more than two classes `oof_decision_` has a column a class, and there is
+    no `oof_path_`.
 """
 
 PARAMETERS = """

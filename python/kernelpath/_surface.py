@@ -11,13 +11,17 @@ import numpy.typing as npt
 from kernelpath import _core
 
 Matrix = npt.NDArray[np.float64]
+Path = _core.PathFit | _core.MultinomialFit
 
 
 @dataclass(frozen=True)
 class Surface:
-    """The paths of one machine, one a γ, laid end to end: position g · n_Cs + c is the c-th C of the g-th γ."""
+    """The paths of one machine, one a γ, laid end to end: position g · n_Cs + c is the c-th C of the g-th γ.
 
-    paths: list[_core.PathFit]
+    The values of a multinomial machine have one more axis, the last, for the classes.
+    """
+
+    paths: list[Path]
 
     @property
     def scores(self) -> Matrix:
@@ -58,16 +62,16 @@ class Surface:
         return np.hstack([path.oof_matrix() for path in self.paths])
 
     def coef(self, k: int) -> npt.NDArray[np.float64]:
-        """β of the refit at position `k`."""
+        """β of the refit at position `k`: one a row, or a line a class."""
         path, c = self._at(k)
         return path.coef(c)
 
-    def refit(self, k: int) -> tuple[float, float, float]:
+    def refit(self, k: int) -> tuple[Matrix, float, float]:
         """Intercept, primal and dual value of the refit at position `k`."""
         path, c = self._at(k)
-        return float(path.intercepts[c]), float(path.primal[-1, c]), float(path.dual[-1, c])
+        return np.atleast_1d(path.intercepts[c]), float(path.primal[-1, c]), float(path.dual[-1, c])
 
-    def _at(self, k: int) -> tuple[_core.PathFit, int]:
+    def _at(self, k: int) -> tuple[Path, int]:
         gamma, c = divmod(k, self.paths[0].gaps.shape[1])
         return self.paths[gamma], c
 

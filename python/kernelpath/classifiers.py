@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
 from kernelpath._folds import spread
-from kernelpath._multiclass import Machines
+from kernelpath._multiclass import Machines, Multinomial
 from kernelpath._results import cv_results
 from kernelpath._scoring import (
     OutOfFoldClassifier,
@@ -25,7 +25,7 @@ from kernelpath._scoring import (
 )
 from kernelpath._settings import Grid, Loss, Settings, choice
 from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
-from kernelpath._surface import Surface
+from kernelpath._surface import Path, Surface
 from kernelpath._tuning import HeldOut, Task, Tuned, held_out_values, tuned_apart, tuned_jointly
 from kernelpath._weights import Weights, with_class_weights
 
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 class _KernelClassifier(ClassifierMixin, _KernelPathBase):
     """Labels to targets ±1 and back: one machine for two classes, several for more."""
+
+    _arrangements: ClassVar[dict[str, Callable[[int], Machines]]] = {
+        "ovo": Machines.one_against_one,
+        "ovr": Machines.one_against_rest,
+    }
 
     def __init__(
         self,
@@ -60,9 +65,9 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
-            Then the largest is the prediction: with ``multi_class="ovr"`` the value of the class's machine; with
-            "ovo" the votes for the class, and a fraction below ⅓ from the machines' values that decides between equal
-            votes.
+            Then the largest is the prediction: with ``multi_class="ovr"`` the value of the class's machine, with
+            "multinomial" that of the class; with "ovo" the votes for the class, and a fraction below ⅓ from the
+            machines' values that decides between equal votes.
         """
         return self._combined(self._decision_values(X))
 
@@ -83,9 +88,7 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
     def _tasks(self, y: npt.NDArray[Any], weight: Weights | None) -> list[Task]:
         check_classification_targets(y)
         loss = self._losses()
-        arrange = {"ovo": Machines.one_against_one, "ovr": Machines.one_against_rest}
-        multi_class = choice("multi_class", self.multi_class, tuple(arrange))
-        choice("tune", self.tune, ("joint", "each"))
+        multi_class = self._checked_multi_class()
         self.classes_, index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -93,17 +96,29 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
             )
         weight = with_class_weights(self.class_weight, self.classes_, index, weight)
         self.machines_: list[tuple[Any, Any]] = []
-        self._machines = arrange[multi_class](len(self.classes_)) if len(self.classes_) > 2 else None
-        self._has_loss_axis = self._machines is not None
+        self._machines = self._arrangements[multi_class](len(self.classes_)) if len(self.classes_) > 2 else None
+        self._has_loss_axis = False
         if self._machines is None:
             return [(*loss, np.where(index == 1, 1.0, -1.0), weight, None)]
         self.machines_ = self._machines.names(self.classes_)
+        if not self.machines_:
+            return [(multi_class, 0.0, index.astype(np.float64), weight, None)]
+        self._has_loss_axis = True
         tasks = []
         for m in range(len(self.machines_)):
             targets, rows = self._machines.targets(m, index)
             own = weight if weight is None or rows is None else weight[rows]
             tasks.append((*loss, targets, own, rows))
         return tasks
+
+    def _checked_multi_class(self) -> str:
+        if self.multi_class == "multinomial" and "multinomial" not in self._arrangements:
+            raise ValueError(
+                f"multi_class='multinomial' is the logistic loss of several classes, which {type(self).__name__} does "
+                "not have; use KernelLogistic(multi_class='multinomial'), or multi_class='ovo' or 'ovr'"
+            )
+        choice("tune", self.tune, ("joint", "each"))
+        return choice("multi_class", self.multi_class, tuple(self._arrangements))
 
     def _combined(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Decision values from those of the machines, a column each."""
@@ -237,6 +252,14 @@ class KernelLogistic(_KernelClassifier):
     odds P(y = +1) / P(y = −1), so that probabilities need no calibration. A duality gap, computed apart from the
     solver, bounds how far each model is from its optimum.
 
+    More than two classes are machines of two, or with ``multi_class="multinomial"`` one problem,
+
+        minimise over B, b:   C · Σᵢ (log Σ_c exp(f_ic) − f_iyᵢ)  +  ½ Σ_c B_cᵀKB_c,     f = KB + 1bᵀ,
+
+    with a column of B for each class and Σb = 0; the probability of class c is exp(f_c) / Σ exp(f). Two classes are the
+    binary problem in either case. It has no "loo", and "newton" is its solver. `gaps_` and `objective_` are those of
+    the one problem, and `dual_coef_` and `intercept_` have a line for each class.
+
     Parameters
     ----------
     {parameters}
@@ -257,11 +280,16 @@ class KernelLogistic(_KernelClassifier):
     (200, 2)
     """
 
+    _arrangements: ClassVar[dict[str, Callable[[int], Machines]]] = {
+        **_KernelClassifier._arrangements,
+        "multinomial": Multinomial.of,
+    }
+
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probability of each class: 1 / (1 + exp(∓f)).
 
-        Those of more than two classes are the normalised ones of their machines ("ovr"), or fit those of all pairs
-        best ("ovo").
+        Those of more than two classes are exp f_c / Σ exp f ("multinomial"), or the normalised ones of their machines
+        ("ovr"), or fit those of all pairs best ("ovo").
 
         Parameters
         ----------
@@ -278,6 +306,8 @@ class KernelLogistic(_KernelClassifier):
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Logarithm of the probability of each class, finite also where the probability rounds to 0.
 
+        (With "ovo" and "ovr" and more than two classes it is −inf there.)
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -291,8 +321,7 @@ class KernelLogistic(_KernelClassifier):
         values = self._decision_values(X)
         if self._machines is None:
             return log_probabilities(values[:, 0])
-        with np.errstate(divide="ignore"):
-            return np.log(self._native_probabilities(values))
+        return self._machines.native_log_probabilities(values)
 
     def _losses(self) -> Loss:
         return "logistic", 0.0
@@ -300,7 +329,48 @@ class KernelLogistic(_KernelClassifier):
     def _native_probabilities(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         if self._machines is None:
             return probabilities(values[:, 0])
-        return self._machines.probabilities(expit(values))
+        return self._machines.native_probabilities(values)
+
+    def _checked_multi_class(self) -> str:
+        multi_class = super()._checked_multi_class()
+        if multi_class == "multinomial":
+            self._check_multinomial()
+        return multi_class
+
+    def _check_multinomial(self) -> None:
+        if self.tune == "each":
+            raise ValueError(
+                "tune='each' gives each machine its own C, and multi_class='multinomial' is one machine; use "
+                "tune='joint', or multi_class='ovo' or 'ovr'"
+            )
+        if isinstance(self.cv, str) and self.cv == "loo":
+            raise ValueError(
+                "cv='loo' is not available with multi_class='multinomial'; use folds, such as cv=5, or "
+                "multi_class='ovo' or 'ovr', which have exact leave-one-out"
+            )
+        if self.solver not in ("auto", "newton"):
+            raise ValueError(
+                f"solver={self.solver!r} does not fit multi_class='multinomial'; what fits: 'auto', 'newton'"
+            )
+
+    def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
+        if not isinstance(self._machines, Multinomial):
+            return super()._fitted_paths(X, tasks, **arguments)
+        if arguments.pop("low_rank") is not None:
+            raise ValueError(
+                "multi_class='multinomial' needs the exact kernel; with low_rank=True use multi_class='ovr' or 'ovo'"
+            )
+        del arguments["solver"]
+        (_, _, targets, weight, _) = tasks[0]
+        index = targets.astype(np.int64)
+        for k, (train, _) in enumerate(arguments["folds"] or ()):
+            missing = np.flatnonzero(np.bincount(index[train], minlength=len(self.classes_)) == 0)
+            if missing.size:
+                raise ValueError(
+                    f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
+                    "one; use fewer or stratified folds, or leave the class out"
+                )
+        return [_core.fit_multinomial(X, index, weight, **arguments)]
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
         self.oof_proba_ = spread(self._native_probabilities(held_out_values(tuned)), rows, n_rows)

@@ -431,7 +431,9 @@ class SupportPathDisplay(_PathDisplay):
         for heading, counts, status, C in _each_loss(model, index, model.n_support_path_, model.status_, model.C_):
             values = np.where(status[-1] == NOT_RUN, np.nan, counts)
             lines += _one_a_gamma(model, heading, values, None, C)
-        ylabel = f"support vectors of {model.oof_path_.shape[-2]} rows"
+        # Several classes have no values over the path, but one line a row at the chosen C.
+        n_rows = model.oof_path_.shape[-2] if hasattr(model, "oof_path_") else len(model.oof_decision_)
+        ylabel = f"support vectors of {n_rows} rows"
         return cls(model.Cs_, lines, ylabel=ylabel).plot(ax, **line)
 
     def plot(self, ax: Axes | None = None, **line: Any) -> SupportPathDisplay:

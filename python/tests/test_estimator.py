@@ -55,6 +55,7 @@ OWN_PARAMETERS = {
         KernelSVC(Cs=5, cv=2, loss="squared_hinge"),
         KernelSVC(Cs=5, cv=2, probability=True),
         KernelDWD(Cs=5, cv=2, probability="isotonic"),
+        KernelLogistic(Cs=5, cv=2, multi_class="multinomial"),
         KernelRegressor(Cs=5, cv=2, loss="huber"),
         KernelRegressor(Cs=5, cv=2, loss="expectile"),
     ],

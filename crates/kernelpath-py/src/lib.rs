@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod boundary;
+mod multinomial;
 
 use std::time::Duration;
 
@@ -341,6 +342,17 @@ fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
     Ok(Folds::Splits(splits))
 }
 
+/// A control with the time budget given in seconds.
+fn control(time_budget: Option<f64>) -> PyResult<Control> {
+    let seconds = |seconds: f64| {
+        Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|d| !d.is_zero())
+            .ok_or_else(|| PyValueError::new_err(format!("time_budget must be a number of seconds > 0, got {seconds}")))
+    };
+    Ok(Control::new(time_budget.map(seconds).transpose()?))
+}
+
 /// A task as Python gives it: the name and the constant (0 if it has none) of its loss, targets, weights (None: all 1),
 /// and the rows these are of (None: all).
 type PyTask<'py> =
@@ -383,13 +395,7 @@ fn fit_paths<'py>(
 ) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
     let cs = cs.as_array().to_vec();
-    let budget = match time_budget {
-        None => None,
-        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
-            PyValueError::new_err(format!("time_budget must be a number of seconds > 0, got {seconds}"))
-        })?),
-    };
-    let control = Control::new(budget);
+    let control = control(time_budget)?;
     let request = Request {
         x: x.rows()?,
         tasks: tasks.iter().map(read_task).collect::<PyResult<_>>()?,
@@ -631,6 +637,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Calibration>()?;
     module.add_class::<Found>()?;
     module.add_class::<PathFit>()?;
+    module.add_class::<multinomial::MultinomialFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(decision, module)?)?;
@@ -640,5 +647,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(fit_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(multinomial::fit_multinomial, module)?)?;
     Ok(())
 }

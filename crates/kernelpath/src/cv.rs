@@ -98,7 +98,7 @@ impl Precision {
         }
     }
 
-    fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {
+    pub(crate) fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {
         Ok(match self {
             Self::Single => true,
             Self::Double => false,
@@ -300,17 +300,18 @@ pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
     built.map_err(|e| Error::Threads { threads, reason: e.to_string() })
 }
 
-pub(crate) fn check(request: &Request) -> Result<()> {
-    let n = request.x.nrows();
-    request.x.check("X")?;
-    check_cs(request.cs)?;
-    if !(request.settings.tol > 0.0 && request.settings.tol < 1.0) {
-        return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: request.settings.tol });
+/// Refuses rows, C's, folds and settings that no fit can use, whatever its machines are.
+pub(crate) fn check_setup(x: &Rows, cs: &[f64], folds: &Folds, settings: Settings) -> Result<()> {
+    let n = x.nrows();
+    x.check("X")?;
+    check_cs(cs)?;
+    if !(settings.tol > 0.0 && settings.tol < 1.0) {
+        return Err(Error::Parameter { name: "tol", expected: "between 0 and 1", value: settings.tol });
     }
-    if request.settings.max_iter == 0 {
+    if settings.max_iter == 0 {
         return Err(Error::Parameter { name: "max_iter", expected: ">= 1", value: 0.0 });
     }
-    if let Folds::Splits(folds) = &request.folds {
+    if let Folds::Splits(folds) = folds {
         for (k, fold) in folds.iter().enumerate() {
             let problem = |problem: String| Err(Error::Fold { fold: k, problem });
             if fold.train.is_empty() || fold.test.is_empty() {
@@ -325,6 +326,11 @@ pub(crate) fn check(request: &Request) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+pub(crate) fn check(request: &Request) -> Result<()> {
+    check_setup(&request.x, request.cs, &request.folds, request.settings)?;
     if request.tasks.is_empty() {
         return Err(Error::NoLoss);
     }

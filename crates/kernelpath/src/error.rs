@@ -88,6 +88,22 @@ pub enum Error {
         /// Number of training rows.
         rows: usize,
     },
+    /// A class without a training row.
+    #[error(
+        "{}: no training row of class {class} of {classes} has a weight; use fewer or stratified folds, or leave the class out",
+        .fold.map_or_else(|| "the data".to_string(), |k| format!("fold {k}"))
+    )]
+    NoClass {
+        /// The fold, or `None` for the whole data.
+        fold: Option<usize>,
+        /// The class, counted from 0.
+        class: usize,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// Leave-one-out of a loss that does not have it.
+    #[error("the multinomial loss has no leave-one-out; use folds, or machines of two classes")]
+    NoLeaveOneOut,
     /// A fold without training or test rows, or with an index out of range.
     #[error("fold {fold}: {problem}")]
     Fold {

@@ -130,13 +130,15 @@ fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
     a.iter().zip(b).all(is_multiple).then_some(ratio)
 }
 
-/// The certificate has the last word on whether a model converged.
 pub(crate) fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
-    let proved = certificate.gap() <= tol;
-    let status = match outcome.status {
-        _ if proved => Status::Converged,
+    Record { status: proved_status(outcome, certificate, tol), steps: outcome.steps, certificate, b }
+}
+
+/// The certificate has the last word on whether a model converged.
+pub(crate) fn proved_status(outcome: Outcome, certificate: Certificate, tol: f64) -> Status {
+    match outcome.status {
+        _ if certificate.gap() <= tol => Status::Converged,
         Status::Converged => Status::Stalled,
         other => other,
-    };
-    Record { status, steps: outcome.steps, certificate, b }
+    }
 }

@@ -34,8 +34,9 @@
 //! ```
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
-//! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it runs on. [`calibrate`] turns the scores
-//! of held-out rows into probabilities.
+//! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it
+//! runs on. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
+//! rows have several values: one a class.
 
 pub mod calibrate;
 pub mod certificate;
@@ -53,11 +54,13 @@ mod loo;
 pub mod loss;
 mod low_rank;
 pub mod model;
+pub mod multinomial;
 pub mod nystrom;
 pub mod observe;
 mod path;
 mod problem;
 mod simd;
+mod softmax;
 mod solver;
 pub mod sparse;
 mod svc;
@@ -73,6 +76,7 @@ pub use landmarks::Landmarks;
 pub use loss::{Loss, Smoothed};
 pub use low_rank::fit_low_rank;
 pub use model::Model;
+pub use multinomial::{Multinomial, MultinomialFit, fit_multinomial};
 pub use nystrom::{Approximation, Nystrom};
 pub use observe::Control;
 pub use path::logspace;

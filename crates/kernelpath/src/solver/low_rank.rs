@@ -61,6 +61,11 @@ impl LowRank {
         Ok(Self { factor })
     }
 
+    /// The first so many columns of F.
+    pub fn columns(&self, rank: usize) -> MatRef<'_, f64> {
+        self.factor.as_ref().subcols(0, rank.min(self.factor.ncols()))
+    }
+
     /// The preconditioner for curvatures of at most `curvature`.
     pub fn precondition(&self, curvature: &[f64], control: &Control) -> Result<Woodbury<'_>> {
         let (n, rank) = (self.factor.nrows(), self.factor.ncols());

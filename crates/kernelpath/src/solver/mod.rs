@@ -3,6 +3,7 @@
 mod active_set;
 mod cholesky;
 mod closed_form;
+mod coupled;
 mod envelope;
 mod factor;
 mod low_rank;
@@ -12,6 +13,7 @@ mod precondition;
 mod primal;
 mod proximal;
 mod smo;
+mod softmax;
 mod spectral;
 
 use crate::error::Result;
@@ -26,6 +28,7 @@ pub(crate) use newton::{Column, Newton};
 pub(crate) use plan::Engine;
 pub use plan::Solver;
 pub(crate) use primal::{Primal, Reduced};
+pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
 pub(crate) use spectral::Spectral;
 
 /// Rounds tried before the solver goes back to SMO.

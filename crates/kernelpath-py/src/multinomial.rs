@@ -1,0 +1,181 @@
+//! The multinomial loss: several classes in one model.
+
+use kernelpath::multinomial::Record;
+use kernelpath::{Multinomial, MultinomialFit as Fit, Precision, Settings};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::boundary::{Matrix, run, unwrap};
+use crate::{control, kernel_fn, matrix, read_folds};
+
+/// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
+/// class of each row, from 0.
+#[pyfunction]
+#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+pub fn fit_multinomial<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    y: PyReadonlyArray1<'py, i64>,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    cs: PyReadonlyArray1<'py, f64>,
+    folds: &Bound<'py, PyAny>,
+    tol: f64,
+    max_iter: usize,
+    dtype: &str,
+    n_threads: usize,
+    time_budget: Option<f64>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<MultinomialFit> {
+    let x = Matrix::borrow(X, "X")?;
+    let class = |y: &i64| usize::try_from(*y).map_err(|_| PyValueError::new_err(format!("negative class {y}")));
+    let y = y.as_array().iter().map(class).collect::<PyResult<Vec<usize>>>()?;
+    let weight = weight.map(|weight| weight.as_array().to_vec());
+    let cs = cs.as_array().to_vec();
+    let control = control(time_budget)?;
+    let request = Multinomial {
+        x: x.rows()?,
+        y: &y,
+        weight: weight.as_deref(),
+        kernel: kernel_fn(kernel, gamma, degree, coef0)?,
+        cs: &cs,
+        folds: read_folds(folds)?,
+        settings: Settings { tol, max_iter },
+        precision: unwrap(Precision::from_name(dtype))?,
+        threads: n_threads,
+    };
+    let fit = run(py, &control, progress, || kernelpath::fit_multinomial(&request, &control))?;
+    Ok(MultinomialFit { fit })
+}
+
+/// Every model of a fit with the multinomial loss.
+#[pyclass(frozen, module = "kernelpath._core")]
+pub struct MultinomialFit {
+    fit: Fit,
+}
+
+impl MultinomialFit {
+    fn records<'py, T: numpy::Element>(
+        &self,
+        py: Python<'py>,
+        of: impl Fn(&Record) -> T,
+    ) -> PyResult<Bound<'py, PyArray2<T>>> {
+        let values: Vec<T> = self.fit.records.iter().flatten().map(of).collect();
+        values.into_pyarray(py).reshape([self.fit.records.len(), self.fit.cs.len()])
+    }
+
+    /// Values of rows, given C by C and in each row after row, as an array of shape (n_rows, n_C, n_classes).
+    fn by_row<'py>(&self, py: Python<'py>, by_c: &[Vec<f64>], rows: usize) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let k = self.fit.classes;
+        let row = |i: usize| by_c.iter().flat_map(move |f| f[i * k..(i + 1) * k].iter().copied());
+        (0..rows).flat_map(row).collect::<Vec<f64>>().into_pyarray(py).reshape([rows, by_c.len(), k])
+    }
+}
+
+#[pymethods]
+impl MultinomialFit {
+    /// Weighted accuracy of each fold's test rows, shape (n_folds, n_C); NaN where not run.
+    #[getter]
+    fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        matrix(py, self.fit.scores.concat(), self.fit.cs.len())
+    }
+
+    /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.gap())
+    }
+
+    /// Solver steps, shape (n_folds + 1, n_C).
+    #[getter]
+    fn n_iter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        self.records(py, |r| r.steps as i64)
+    }
+
+    /// Positions in STATUS_NAMES, shape (n_folds + 1, n_C).
+    #[getter]
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u8>>> {
+        self.records(py, |r| r.status as u8)
+    }
+
+    /// Primal objective values, shape (n_folds + 1, n_C).
+    #[getter]
+    fn primal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.primal)
+    }
+
+    /// Dual objective values, shape (n_folds + 1, n_C).
+    #[getter]
+    fn dual<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.records(py, |r| r.certificate.dual)
+    }
+
+    /// Intercepts of the refit, shape (n_C, n_classes).
+    #[getter]
+    fn intercepts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let refit = self.fit.records.last().map_or(&[][..], Vec::as_slice);
+        matrix(py, refit.iter().flat_map(|r| r.b.iter().copied()).collect(), self.fit.classes)
+    }
+
+    /// The solver that was used.
+    #[getter]
+    #[allow(clippy::unused_self)]
+    fn solver(&self) -> &'static str {
+        "newton"
+    }
+
+    /// Bytes of the kernel matrix.
+    #[getter]
+    fn gram_bytes(&self) -> u64 {
+        self.fit.gram_bytes
+    }
+
+    /// Seconds spent on the kernel matrix.
+    #[getter]
+    fn kernel_seconds(&self) -> f64 {
+        self.fit.kernel_seconds
+    }
+
+    /// Seconds spent on the paths.
+    #[getter]
+    fn path_seconds(&self) -> f64 {
+        self.fit.path_seconds
+    }
+
+    /// Whether the time budget ended the fit.
+    #[getter]
+    fn timed_out(&self) -> bool {
+        self.fit.timed_out
+    }
+
+    /// Rows of the refit with a B ≠ 0, shape (n_C,).
+    #[getter]
+    fn n_support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let any = |beta: &[f64], i: usize| beta[i..].iter().step_by(self.fit.n).any(|b| *b != 0.0);
+        let count = |beta: &Vec<f64>| (0..self.fit.n).filter(|&i| any(beta, i)).count() as i64;
+        self.fit.coef.iter().map(count).collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// B of the refit at the k-th C, shape (n_classes, n).
+    fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
+        matrix(py, beta.clone(), self.fit.n)
+    }
+
+    /// Values of a fold's test rows, shape (n_test, n_C, n_classes); NaN where not run.
+    fn oof<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let by_c = self.fit.oof.get(fold).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold}")))?;
+        self.by_row(py, by_c, self.fit.test[fold].len())
+    }
+
+    /// Mean values of each row over the folds that held it out, shape (n, n_C, n_classes); NaN if none did.
+    fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
+        self.by_row(py, &by_c, self.fit.n)
+    }
+}

@@ -1,0 +1,378 @@
+//! Multinomial kernel logistic regression: several classes in one problem, with its path, folds and certificates.
+//!
+//! ```text
+//! minimise over B ∈ Rⁿˣᵏ, b ∈ Rᵏ:   C · Σᵢ wᵢ (log Σ_c exp f_ic − f_iyᵢ)  +  ½ Σ_c B_cᵀKB_c        f = KB + 1bᵀ
+//! ```
+//!
+//! The probability of class c is exp f_c / Σ exp f. A shift common to all b changes nothing: Σb = 0 is chosen. At the
+//! optimum the rows of B sum to 0, and so do its columns. For two classes, f₁ − f₀ is the decision value of
+//! [`Loss::Logistic`](crate::Loss::Logistic) at 2C.
+//!
+//! ```
+//! use kernelpath::{Control, Folds, KernelFn, Multinomial, Rows, Shape, fit_multinomial};
+//!
+//! // Three clusters on a circle.
+//! let y: Vec<usize> = (0..90).map(|i| i % 3).collect();
+//! let angle = |i: usize| 2.1 * y[i] as f64 + 0.4 * (7.0 * i as f64).sin();
+//! let x: Vec<f64> = (0..90).flat_map(|i| [angle(i).cos(), angle(i).sin()]).collect();
+//! let targets: Vec<f64> = y.iter().map(|y| *y as f64).collect();
+//! let mut request = Multinomial::new(Rows::from_slice(&x, 2)?, &y, KernelFn::new(Shape::Rbf, 1.0)?, &[0.1, 1.0, 10.0]);
+//! request.folds = Folds::stratified(&targets, 5, 0)?;
+//! let fit = fit_multinomial(&request, &Control::default())?;
+//! assert!(fit.worst_gap() <= 1e-6);
+//! assert!(fit.scores[0][2] > 0.9); // accuracy of the first fold at C = 10
+//! # Ok::<(), kernelpath::Error>(())
+//! ```
+
+use std::time::Instant;
+
+use crate::certificate::Certificate;
+use crate::cv::{Fold, Folds, Precision, check_setup, counts, pool};
+use crate::data::{Rows, Units};
+use crate::error::{Error, Result};
+use crate::gram::{Entry, Gram, check_plan};
+use crate::kernel::{KernelFn, Shape};
+use crate::ledger::{Plan, proved_status};
+use crate::observe::{Control, Phase};
+use crate::problem::{Settings, Status};
+use crate::softmax::Softmax;
+use crate::solver::{SoftmaxColumn, SoftmaxNewton, Working};
+
+/// What to fit.
+#[derive(Debug, Clone)]
+pub struct Multinomial<'a> {
+    /// The rows, or the kernel matrix for [`Shape::Precomputed`].
+    pub x: Rows<'a>,
+    /// The class of each row, from 0.
+    pub y: &'a [usize],
+    /// A weight for each row, > 0 or 0; `None`: all 1.
+    pub weight: Option<&'a [f64]>,
+    /// The kernel.
+    pub kernel: KernelFn,
+    /// Values of C in any order; results keep it.
+    pub cs: &'a [f64],
+    /// Cross-validation; not [`Folds::LeaveOneOut`].
+    pub folds: Folds,
+    /// Tolerance and limits.
+    pub settings: Settings,
+    /// Precision of the kernel matrix.
+    pub precision: Precision,
+    /// Threads; 0 takes one a core. The answer does not depend on it.
+    pub threads: usize,
+}
+
+impl<'a> Multinomial<'a> {
+    /// Rows of weight 1, no folds, default settings.
+    pub fn new(x: Rows<'a>, y: &'a [usize], kernel: KernelFn, cs: &'a [f64]) -> Self {
+        Self {
+            x,
+            y,
+            weight: None,
+            kernel,
+            cs,
+            folds: Folds::None,
+            settings: Settings::default(),
+            precision: Precision::default(),
+            threads: 0,
+        }
+    }
+
+    fn weight(&self, i: usize) -> f64 {
+        self.weight.map_or(1.0, |weight| weight[i])
+    }
+}
+
+/// One model of the path, as far as it is kept.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// How its solve ended.
+    pub status: Status,
+    /// Steps it took.
+    pub steps: usize,
+    /// Its proof.
+    pub certificate: Certificate,
+    /// Intercept of each class; their sum is 0.
+    pub b: Vec<f64>,
+}
+
+/// Every model of a fit: folds × C's and the refit.
+#[derive(Debug, Clone)]
+pub struct MultinomialFit {
+    /// Number of classes.
+    pub classes: usize,
+    /// The values of C, as given.
+    pub cs: Vec<f64>,
+    /// Rows of the data.
+    pub n: usize,
+    /// Weighted accuracy of each fold's test rows at each C; NaN where not run.
+    pub scores: Vec<Vec<f64>>,
+    /// `records[fold][c]`; the last "fold" is the refit on all rows.
+    pub records: Vec<Vec<Record>>,
+    /// `oof[fold][c]`: the values f of the fold's test rows, row after row, one a class; NaN where not run.
+    pub oof: Vec<Vec<Vec<f64>>>,
+    /// Test rows of each fold.
+    pub test: Vec<Vec<usize>>,
+    /// `coef[c]`: B of the refit, class after class; 0 where not run.
+    pub coef: Vec<Vec<f64>>,
+    /// Bytes of the kernel matrix.
+    pub gram_bytes: u64,
+    /// Seconds spent on the kernel matrix.
+    pub kernel_seconds: f64,
+    /// Seconds spent on the paths.
+    pub path_seconds: f64,
+    /// Whether the time budget ended the fit.
+    pub timed_out: bool,
+}
+
+impl MultinomialFit {
+    /// Mean values f of each row over the folds that held it out, at the C of index `c`, row after row; NaN if none did.
+    pub fn out_of_fold(&self, c: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; self.n * self.classes];
+        let mut count = vec![0.0; self.n];
+        for (by_c, test) in self.oof.iter().zip(&self.test) {
+            for (&row, f) in test.iter().zip(by_c[c].chunks_exact(self.classes)) {
+                mean[row * self.classes..].iter_mut().zip(f).for_each(|(mean, f)| *mean += f);
+                count[row] += 1.0;
+            }
+        }
+        for (mean, count) in mean.chunks_exact_mut(self.classes).zip(count) {
+            for f in mean {
+                *f /= count;
+            }
+        }
+        mean
+    }
+
+    /// Largest gap of all models.
+    pub fn worst_gap(&self) -> f64 {
+        self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)
+    }
+}
+
+/// Fits every fold and the whole data at every C, each model with its certificate.
+pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<MultinomialFit> {
+    let classes = check(request)?;
+    pool(request.threads)?.install(|| {
+        let units = if request.kernel.shape == Shape::Precomputed {
+            Units::separate(request.x.nrows())
+        } else {
+            Units::merge(&request.x, |i| std::iter::once(request.y[i] as f64))
+        };
+        if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
+            fit_with::<f32>(request, classes, &units, control)
+        } else {
+            fit_with::<f64>(request, classes, &units, control)
+        }
+    })
+}
+
+/// The number of classes, if the request is sound.
+fn check(request: &Multinomial) -> Result<usize> {
+    check_setup(&request.x, request.cs, &request.folds, request.settings)?;
+    let n = request.x.nrows();
+    if request.y.len() != n {
+        return Err(Error::Length { what: "y", got: request.y.len(), expected: n, why: "one class a row of X" });
+    }
+    if let Some(weight) = request.weight {
+        if weight.len() != n {
+            let why = "one weight a row of X";
+            return Err(Error::Length { what: "the weights", got: weight.len(), expected: n, why });
+        }
+        if let Some(row) = weight.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+            return Err(Error::Weight { value: weight[row], row });
+        }
+    }
+    let classes = request.y.iter().max().map_or(0, |y| y.saturating_add(1));
+    if classes > n {
+        let mut there: Vec<bool> = vec![false; n];
+        request.y.iter().filter(|y| **y < n).for_each(|&y| there[y] = true);
+        let class = there.iter().position(|there| !there).unwrap_or(n);
+        return Err(Error::NoClass { fold: None, class, classes });
+    }
+    // Without a row of a class its intercept would go to −∞: there would be no optimum.
+    let each_class = |fold: Option<usize>, count: &dyn Fn(usize) -> f64| {
+        let mut total = vec![0.0; classes];
+        (0..n).for_each(|i| total[request.y[i]] += request.weight(i) * count(i));
+        match total.iter().position(|w| *w == 0.0) {
+            Some(class) => Err(Error::NoClass { fold, class, classes }),
+            None => Ok(()),
+        }
+    };
+    each_class(None, &|_| 1.0)?;
+    if classes < 2 {
+        return Err(Error::OneClass { fold: None, rows: n });
+    }
+    match &request.folds {
+        Folds::None => {}
+        Folds::LeaveOneOut => return Err(Error::NoLeaveOneOut),
+        Folds::Splits(folds) => {
+            for (k, fold) in folds.iter().enumerate() {
+                let count = counts(n, &fold.train);
+                each_class(Some(k), &|i| count[i])?;
+            }
+        }
+    }
+    Ok(classes)
+}
+
+/// What all problems of a fit share.
+pub(crate) struct Problem<'a, T> {
+    pub gram: &'a Gram<T>,
+    pub softmax: Softmax,
+    pub settings: Settings,
+    pub largest_diagonal: f64,
+}
+
+fn fit_with<T: Working>(
+    request: &Multinomial,
+    classes: usize,
+    units: &Units,
+    control: &Control,
+) -> Result<MultinomialFit> {
+    let started = Instant::now();
+    let n = request.x.nrows();
+    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
+    let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
+    check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra)?;
+    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
+    let kernel_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+
+    let mut y = vec![0; units.len()];
+    for (&u, &class) in units.of_row.iter().zip(request.y) {
+        y[u] = class;
+    }
+    let softmax = Softmax { y, classes };
+    let largest_diagonal = gram.diagonal().iter().fold(0.0, |a: f64, d| a.max(d.abs()));
+    let problem = Problem { gram: &gram, softmax, settings: request.settings, largest_diagonal };
+    let weights = |count: &dyn Fn(usize) -> f64| {
+        let mut weight = vec![0.0; units.len()];
+        for (i, &u) in units.of_row.iter().enumerate() {
+            weight[u] += request.weight(i) * count(i);
+        }
+        weight
+    };
+    let mut plans = vec![Plan { weight: weights(&|_| 1.0), scored: None }];
+    plans.extend(splits.iter().map(|fold| {
+        let count = counts(n, &fold.train);
+        let tested = fold.test.iter().map(|&i| units.of_row[i]).collect();
+        Plan { weight: weights(&|i| count[i]), scored: Some(tested) }
+    }));
+    control.begin(Phase::Path, request.cs.len() * plans.len());
+    let mut ledger = Ledger::new(&problem, &plans, request.cs, control);
+    SoftmaxNewton::new(&problem, control)?.sweep(&mut ledger)?;
+
+    let mut kept = ledger.kept;
+    let refit = kept.remove(0);
+    let all = &plans[0].weight;
+    // A unit's B goes to its rows by their weights.
+    let share = |beta: &[f64], i: usize| {
+        let u = units.of_row[i];
+        if all[u] > 0.0 { beta[u] * request.weight(i) / all[u] } else { 0.0 }
+    };
+    let per_row = |values: &Vec<f64>| match values.len() {
+        0 => vec![0.0; n * classes],
+        _ => values.chunks_exact(units.len()).flat_map(|beta| (0..n).map(|i| share(beta, i))).collect(),
+    };
+    let coef = refit.values.iter().map(per_row).collect();
+    let test: Vec<Vec<usize>> = splits.iter().map(|fold| fold.test.clone()).collect();
+    let (mut oof, mut records) = (Vec::new(), Vec::new());
+    for (kept, test) in kept.into_iter().zip(&test) {
+        let or_nan = |f: Vec<f64>| if f.is_empty() { vec![f64::NAN; test.len() * classes] } else { f };
+        oof.push(kept.values.into_iter().map(or_nan).collect::<Vec<_>>());
+        records.push(kept.records);
+    }
+    records.push(refit.records);
+    let scores = oof.iter().zip(&test).map(|(oof, test)| oof.iter().map(|f| accuracy(request, test, f)).collect());
+    Ok(MultinomialFit {
+        classes,
+        cs: request.cs.to_vec(),
+        n,
+        scores: scores.collect(),
+        timed_out: records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit)),
+        records,
+        oof,
+        test,
+        coef,
+        gram_bytes: Gram::<T>::bytes(units.len()),
+        kernel_seconds,
+        path_seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// Weighted share of the rows whose class has the largest value; NaN where there is none or it was not run.
+fn accuracy(request: &Multinomial, rows: &[usize], f: &[f64]) -> f64 {
+    let (mut right, mut total) = (0.0, 0.0);
+    for (&i, f) in rows.iter().zip(f.chunks_exact(f.len() / rows.len())) {
+        // Of equal values the first is the prediction.
+        let best = f.iter().enumerate().fold(0, |best, (c, value)| if *value > f[best] { c } else { best });
+        let weight = request.weight(i);
+        right += if f[0].is_nan() { f64::NAN } else { weight * f64::from(best == request.y[i]) };
+        total += weight;
+    }
+    right / total
+}
+
+/// What is kept of a plan: per C the record, and of the refit B (class after class), of a fold the values f of its test
+/// rows (row after row); empty where not run.
+pub(crate) struct Kept {
+    records: Vec<Record>,
+    values: Vec<Vec<f64>>,
+}
+
+/// All plans of a fit, and what is known of their solutions.
+pub(crate) struct Ledger<'a, T> {
+    problem: &'a Problem<'a, T>,
+    pub plans: &'a [Plan],
+    pub cs: &'a [f64],
+    control: &'a Control,
+    kept: Vec<Kept>,
+}
+
+impl<'a, T: Entry> Ledger<'a, T> {
+    fn new(problem: &'a Problem<'a, T>, plans: &'a [Plan], cs: &'a [f64], control: &'a Control) -> Self {
+        let b = vec![f64::NAN; problem.softmax.classes];
+        let not_run = Record { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b };
+        let nothing = || Kept { records: vec![not_run.clone(); cs.len()], values: vec![Vec::new(); cs.len()] };
+        Self { problem, plans, cs, control, kept: plans.iter().map(|_| nothing()).collect() }
+    }
+
+    /// Positions of the C's in rising order.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.cs.len()).collect();
+        order.sort_by(|&a, &b| self.cs[a].total_cmp(&self.cs[b]));
+        order
+    }
+
+    /// Recomputes f = KB of the columns of these plans at the C of index `c` in one product, judges and keeps them; a
+    /// later solution of the same problem replaces an earlier one. The gap of each.
+    pub fn settle(&mut self, c: usize, plans: &[usize], columns: &mut [SoftmaxColumn]) -> Result<Vec<f64>> {
+        let Problem { gram, softmax, settings, largest_diagonal } = self.problem;
+        let betas: Vec<&[f64]> = plans.iter().flat_map(|&plan| columns[plan].beta.chunks_exact(gram.n())).collect();
+        let products = gram.times(&betas, self.control)?;
+        let mut gaps = Vec::with_capacity(plans.len());
+        for (&plan, f) in plans.iter().zip(products.chunks_exact(softmax.classes)) {
+            let column = &mut columns[plan];
+            column.f = f.concat();
+            let weight: Vec<f64> = column.weight.iter().map(|w| w * self.cs[c]).collect();
+            let k_times = |theta: &[f64]| {
+                let classes: Vec<&[f64]> = theta.chunks_exact(gram.n()).collect();
+                gram.times(&classes, self.control).map_or_else(|_| vec![f64::NAN; theta.len()], |f| f.concat())
+            };
+            let SoftmaxColumn { beta, b, f, outcome, .. } = column;
+            let certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
+            gaps.push(certificate.gap());
+            let kept = &mut self.kept[plan];
+            let status = proved_status(*outcome, certificate, settings.tol);
+            kept.records[c] = Record { status, steps: outcome.steps, certificate, b: b.clone() };
+            kept.values[c] = match &self.plans[plan].scored {
+                None => beta.clone(),
+                Some(units) => {
+                    let row = |&u: &usize| b.iter().enumerate().map(move |(c, b)| (c * gram.n() + u, b));
+                    units.iter().flat_map(row).map(|(at, b)| f[at] + b).collect()
+                }
+            };
+        }
+        Ok(gaps)
+    }
+}

@@ -1,0 +1,187 @@
+//! The multinomial loss: gaps, folds, weights, and the binary loss it contains.
+
+mod common;
+
+use common::{kernel, request};
+use kernelpath::{
+    Control, Error, Fold, Folds, Loss, Multinomial, MultinomialFit, Precision, Rows, Settings, Shape, Status,
+    fit_multinomial,
+};
+
+/// Rows around the corners of a polygon, a class each.
+fn clusters(n: usize, classes: usize, spread: f64, seed: u64) -> (Vec<f64>, Vec<usize>) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let y: Vec<usize> = (0..n).map(|i| if i < classes { i } else { rng.usize(..classes) }).collect();
+    let mut noise = || spread * (rng.f64() + rng.f64() + rng.f64() - 1.5);
+    let angle = |class: usize| class as f64 * std::f64::consts::TAU / classes as f64;
+    let x = y.iter().flat_map(|&class| [angle(class).cos() + noise(), angle(class).sin() + noise()]).collect();
+    (x, y)
+}
+
+fn multinomial<'a>(x: &'a [f64], y: &'a [usize], cs: &'a [f64]) -> Multinomial<'a> {
+    let mut request = Multinomial::new(Rows::from_slice(x, 2).unwrap(), y, kernel(Shape::Rbf), cs);
+    request.settings = Settings { tol: 1e-9, ..Settings::default() };
+    request.precision = Precision::Double;
+    request.threads = 1;
+    request
+}
+
+fn fit(request: &Multinomial) -> MultinomialFit {
+    fit_multinomial(request, &Control::default()).unwrap()
+}
+
+/// √(2 gap P): how far two models of a problem can be from each other in the norm of K, which bounds f at each row.
+fn reach(fit: &MultinomialFit, fold: usize, c: usize) -> f64 {
+    let certificate = fit.records[fold][c].certificate;
+    2.0 * (2.0 * (certificate.primal - certificate.dual).max(1e-15 * certificate.primal)).sqrt()
+}
+
+fn assert_close(a: &[f64], b: &[f64], tolerance: f64) {
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() <= tolerance, "{a} and {b} differ by more than {tolerance:e}");
+    }
+}
+
+const CS: &[f64] = &[1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0];
+
+#[test]
+fn every_model_reaches_the_tolerance() {
+    for (classes, spread) in [(2, 1.0), (3, 0.3), (3, 1.0), (6, 1.0)] {
+        let (x, y) = clusters(120, classes, spread, 1);
+        let targets: Vec<f64> = y.iter().map(|y| *y as f64).collect();
+        for (precision, tol) in [(Precision::Double, 1e-9), (Precision::Single, 1e-6)] {
+            let mut request = multinomial(&x, &y, CS);
+            request.folds = Folds::stratified(&targets, 3, 0).unwrap();
+            (request.precision, request.settings.tol) = (precision, tol);
+            let weight: Vec<f64> = (0..y.len()).map(|i| [1.0, 0.3, 2.0, 5.0][i % 4]).collect();
+            for weight in [None, Some(&weight[..])] {
+                request.weight = weight;
+                let fit = fit(&request);
+                for record in fit.records.iter().flatten() {
+                    assert_eq!(record.status, Status::Converged, "{classes} classes, {precision:?}: {record:?}");
+                    let certificate = record.certificate;
+                    assert!(certificate.primal >= certificate.dual * (1.0 - 1e-13) && certificate.gap() <= tol);
+                    assert!(record.b.iter().sum::<f64>().abs() < 1e-9);
+                }
+            }
+        }
+    }
+}
+
+/// A grid with far leaps, in falling order, and its last C alone: all from cold.
+#[test]
+fn large_c_is_reached_from_anywhere() {
+    let (x, y) = clusters(120, 3, 1.0, 8);
+    let path = fit(&multinomial(&x, &y, &[1e4, 1e-6]));
+    let alone = fit(&multinomial(&x, &y, &[1e4]));
+    for record in [&path.records[0][0], &path.records[0][1], &alone.records[0][0]] {
+        assert_eq!(record.status, Status::Converged, "{record:?}");
+    }
+    let (a, b) = (path.records[0][0].certificate, alone.records[0][0].certificate);
+    assert!((a.primal - b.primal).abs() <= 2e-9 * a.primal);
+}
+
+#[test]
+fn two_classes_are_the_logistic_loss_at_twice_the_c() {
+    let (x, y) = clusters(80, 2, 1.0, 2);
+    let signs: Vec<f64> = y.iter().map(|y| 2.0 * *y as f64 - 1.0).collect();
+    let doubled: Vec<f64> = CS.iter().map(|c| 2.0 * c).collect();
+    let ours = fit(&multinomial(&x, &y, CS));
+    let binary = common::fit(&request(&x, 2, &signs, Loss::Logistic, Shape::Rbf, &doubled));
+    for (c, at) in CS.iter().enumerate() {
+        let (softmax, logistic) = (ours.records[0][c].certificate.primal, binary.records[0][c].certificate.primal);
+        assert!((2.0 * softmax - logistic).abs() <= 2e-9 * logistic, "C = {at}");
+    }
+}
+
+#[test]
+fn folds_are_refits() {
+    let (x, y) = clusters(60, 3, 1.0, 3);
+    let fold = |k: usize| Fold {
+        train: (0..60).filter(|i| i % 3 != k).collect(),
+        test: (0..60).filter(|i| i % 3 == k).collect(),
+    };
+    let mut request = multinomial(&x, &y, &[0.1, 10.0]);
+    request.folds = Folds::Splits((0..3).map(fold).collect());
+    let ours = fit(&request);
+    for k in 0..3 {
+        let Fold { train, test } = fold(k);
+        let sub_x: Vec<f64> = train.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
+        let sub_y: Vec<usize> = train.iter().map(|&i| y[i]).collect();
+        let naive = fit(&multinomial(&sub_x, &sub_y, &[0.1, 10.0]));
+        for c in 0..2 {
+            let coef = &naive.coef[c];
+            let mut f = Vec::new();
+            for &i in &test {
+                for class in 0..3 {
+                    let row = |j: usize| {
+                        let own =
+                            common::naive_kernel(&kernel(Shape::Rbf), &x[2 * i..2 * i + 2], &sub_x[2 * j..2 * j + 2]);
+                        coef[class * train.len() + j] * own
+                    };
+                    f.push((0..train.len()).map(row).sum::<f64>() + naive.records[0][c].b[class]);
+                }
+            }
+            assert_close(&ours.oof[k][c], &f, 2.0 * reach(&ours, k, c));
+        }
+    }
+}
+
+#[test]
+fn weights_are_repetitions() {
+    let (x, y) = clusters(40, 3, 1.0, 4);
+    let weight: Vec<f64> = (0..40).map(|i| [1.0, 0.0, 3.0][i % 3]).collect();
+    let mut weighted = multinomial(&x, &y, &[0.1, 10.0]);
+    weighted.weight = Some(&weight);
+    let repeated: Vec<usize> = (0..40).flat_map(|i| std::iter::repeat_n(i, weight[i] as usize)).collect();
+    let sub_x: Vec<f64> = repeated.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
+    let sub_y: Vec<usize> = repeated.iter().map(|&i| y[i]).collect();
+    let (a, b) = (fit(&weighted), fit(&multinomial(&sub_x, &sub_y, &[0.1, 10.0])));
+    for c in 0..2 {
+        let (a, b) = (&a.records[0][c], &b.records[0][c]);
+        assert!((a.certificate.primal - b.certificate.primal).abs() <= 2e-9 * a.certificate.primal);
+        assert_close(&a.b, &b.b, 1e-4);
+    }
+}
+
+#[test]
+fn stopping_early_is_a_status_with_a_gap() {
+    let (x, y) = clusters(120, 3, 1.0, 5);
+    let mut request = multinomial(&x, &y, &[10.0]);
+    request.settings.max_iter = 1;
+    let record = &fit(&request).records[0][0];
+    assert_eq!(record.status, Status::MaxIter);
+    assert!(record.certificate.gap() > 1e-9 && record.certificate.gap() <= 1.0);
+    let budget = Control::new(Some(std::time::Duration::from_nanos(1)));
+    assert!(matches!(fit_multinomial(&request, &budget), Err(Error::TimeBudget { .. })));
+    let stopped = Control::default();
+    stopped.cancel();
+    assert_eq!(fit_multinomial(&request, &stopped).unwrap_err(), Error::Interrupted);
+}
+
+#[test]
+fn threads_change_nothing() {
+    let (x, y) = clusters(90, 3, 1.0, 6);
+    let mut request = multinomial(&x, &y, CS);
+    let one = fit(&request);
+    request.threads = 2;
+    assert_eq!(fit(&request).coef, one.coef);
+}
+
+#[test]
+fn bad_input_is_an_error() {
+    let (x, y) = clusters(30, 3, 1.0, 7);
+    let refused = |change: &dyn Fn(&mut Multinomial)| {
+        let mut request = multinomial(&x, &y, &[1.0]);
+        change(&mut request);
+        fit_multinomial(&request, &Control::default()).unwrap_err().to_string()
+    };
+    assert!(refused(&|r| r.y = &r.y[1..]).contains("y has length 29"));
+    assert!(refused(&|r| r.weight = Some(&[-1.0; 30])).contains("got -1 at row 0"));
+    assert!(refused(&|r| r.folds = Folds::LeaveOneOut).contains("no leave-one-out"));
+    assert!(refused(&|r| r.y = &[0; 30]).contains("all 30 training rows have the same class"));
+    assert!(refused(&|r| r.y = &[usize::MAX; 30]).contains("the data: no training row of class 0"));
+    let fold = Fold { train: (0..30).filter(|&i| y[i] != 2).collect(), test: vec![0] };
+    let message = refused(&|r| r.folds = Folds::Splits(vec![fold.clone()]));
+    assert!(message.contains("fold 0: no training row of class 2 of 3"), "{message}");
+}
