@@ -62,8 +62,8 @@ def test_docstring(name):
     model = kind()
     if "Cs" in model.get_params():
         model.set_params(Cs=[1.0, 2.0], cv=2)
-    if "probability" in model.get_params():
-        model.set_params(probability=True)  # some attributes are there only then
+    # Some attributes are there only then.
+    model.set_params(**{name: True for name in ("probability", "low_rank") if name in model.get_params()})
     model.fit(X, X["x"] > 0)
     described = ", ".join(re.findall(r"^    ((?:\w+_, )*\w+_) : ", attributes, flags=re.MULTILINE)).split(", ")
     assert sorted(described) == sorted(key for key in vars(model) if key.endswith("_") and not key.startswith("_"))
