@@ -135,7 +135,7 @@ class _KernelPathBase(BaseEstimator):
         rows = None if weight is None or weight.all() else np.flatnonzero(weight)
         cv = self.cv
         if rows is not None and weight is not None:
-            cv = among_rows(cv, rows, n_rows)
+            cv, settings = among_rows(cv, rows, n_rows), settings.among_rows(rows, n_rows)
             X = X[np.ix_(rows, rows)] if self._is_precomputed() else X[rows]
             y, weight, groups = y[rows], weight[rows], None if groups is None else np.asarray(groups)[rows]
         tasks = self._tasks(y, weight)
@@ -177,7 +177,7 @@ class _KernelPathBase(BaseEstimator):
         basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
         self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
         self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
-        self._keep_basis(basis, settings, X)
+        self._keep_basis(basis, settings, X, rows)
         self._keep_model(tuned, X, y, rows, n_rows)
         self._keep_oof(tuned, rows, n_rows)
         self._keep_probabilities(tuned, tasks, rows, n_rows)
@@ -296,14 +296,14 @@ class _KernelPathBase(BaseEstimator):
         of = low_rank.landmarks, low_rank.n_landmarks, low_rank.rank, seed
         return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=settings.n_threads)
 
-    def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any) -> None:
+    def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any, rows: Any) -> None:
         for name in ("landmarks_", "landmark_indices_", "rank_", "approximation_"):
-            vars(self).pop(name, None)  # of an earlier fit
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
         if basis is not None and settings.low_rank is not None:
-            self.landmark_indices_ = basis.indices
-            self.landmarks_ = landmark_rows(
-                basis, settings.low_rank.landmarks, None if self._is_precomputed() else X
-            )
+            indices = basis.indices
+            self.landmark_indices_ = indices if indices is None or rows is None else rows[indices]
+            self.landmarks_ = landmark_rows(basis, settings.low_rank.landmarks, None if self._is_precomputed() else X)
             self.rank_ = len(basis.spectrum)
             self.approximation_ = Approximation.of(basis)
 
@@ -349,13 +349,14 @@ class _KernelPathBase(BaseEstimator):
         coef = np.vstack([t.coef for t in tuned])
         refits = [t.surface.refit(t.best) for t in tuned]
         if hasattr(self, "landmarks_"):
-            support = self.landmark_indices_ if self.landmark_indices_ is not None else np.empty(0, dtype=np.intp)
+            indices = self.landmark_indices_
+            self.support_ = np.empty(0, dtype=np.int64) if indices is None else indices.copy()
             self.support_vectors_, self.dual_coef_ = self.landmarks_, coef
         else:
             support = np.flatnonzero(coef.any(axis=0))
+            self.support_ = support if rows is None else rows[support]
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
             self.dual_coef_ = coef[:, support]
-        self.support_ = support if rows is None else rows[support]
         self.intercept_ = np.concatenate([b for b, _, _ in refits])
         self.objective_ = self._joined(primal for _, primal, _ in refits)
         self.dual_objective_ = self._joined(dual for _, _, dual in refits)

@@ -39,6 +39,20 @@ def checked_landmarks(value: Any) -> Any:
     )
 
 
+def landmarks_among(landmarks: Any, rows: npt.NDArray[Any], n_rows: int) -> Any:
+    """Checked landmarks; if they are indices of the `n_rows` rows of X, their places among `rows`, those that count."""
+    if not isinstance(landmarks, np.ndarray) or landmarks.ndim == 2:
+        return landmarks
+    places = np.full(n_rows, -1)
+    places[rows] = np.arange(len(rows))
+    for row in landmarks.tolist():
+        if not 0 <= row < n_rows:
+            raise ValueError(f"landmarks: there is no row {row}: X has {n_rows} rows, counted from 0")
+        if places[row] < 0:
+            raise ValueError(f"landmarks: row {row} has weight 0, so it is no row; pass others, or points")
+    return places[landmarks]
+
+
 def landmark_rows(found: _core.Nystrom, landmarks: Any, X: Any) -> Any:
     """The landmarks as rows: of X, which is None if there are no rows, made up by a rule, or as they were given."""
     if found.indices is not None:

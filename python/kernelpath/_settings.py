@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelpath import _core
-from kernelpath._landmarks import checked_landmarks
+from kernelpath._landmarks import checked_landmarks, landmarks_among
 
 AUTO_GRID = "auto-grid"
 BANDWIDTH_RULES = ("sigest", "scale", AUTO_GRID)
@@ -90,6 +90,13 @@ class Settings:
             n_threads=n_threads(estimator.n_jobs),
             low_rank=LowRank.of(estimator, low_rank),
         )
+
+    def among_rows(self, rows: npt.NDArray[Any], n_rows: int) -> Settings:
+        """The same for `rows` of X alone, in whose order landmarks that are rows are then counted."""
+        if self.low_rank is None:
+            return self
+        landmarks = landmarks_among(self.low_rank.landmarks, rows, n_rows)
+        return replace(self, low_rank=replace(self.low_rank, landmarks=landmarks))
 
     def Cs(self, n_rows: int) -> Grid:
         """The grid as values of C, in the order given: C = 1 / (2 n λ)."""

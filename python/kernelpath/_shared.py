@@ -60,9 +60,9 @@ scoring : str, callable or None, default=None
 selection : {{"best", "1se"}}, default="best"
     The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
 low_rank : bool, default=False
-    True replaces the kernel by an approximation of rank at most `rank`, made once from `n_landmarks` landmarks (Nyström):
-    time and memory then grow with the number of rows, not with its square. Certificates are for the approximated
-    problem; `approximation_` says how far it is from the exact one.
+    True replaces the kernel by an approximation of rank at most `rank`, made once from `n_landmarks` landmarks
+    (Nyström): time and memory then grow with the number of rows, not with its square. Certificates are for the
+    approximated problem; `approximation_` says how far it is from the exact one.
 landmarks : {{"auto", "kmeans", "rpcholesky", "uniform"}}, array of int, array or sparse matrix, default="auto"
     With `low_rank`: the rule that chooses landmarks, as of :class:`NystromFeatures`, or indices of rows, or points. No
     rule looks at targets.
@@ -91,7 +91,7 @@ n_jobs : int, optional
     Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
     (``GridSearchCV(n_jobs=…)``) pass 1.
 random_state : int, RandomState or None, default=None
-    Seed of the folds and of "sigest".
+    Seed of the folds, of "sigest" and of the rule that chooses landmarks.
 verbose : int, default=0
     1 shows a live line of progress.
 """
@@ -135,7 +135,8 @@ n_features_in_, feature_names_in_ : int, ndarray of str
 timed_out_ : bool
     Whether `time_budget` ended the fit.
 fit_seconds_, kernel_seconds_, path_seconds_, gram_bytes_ : float, float, float, int
-    Time of the whole fit, of the kernel matrix and of the path; size of the kernel matrix.
+    Time of the whole fit, of the kernel matrix and of the path; size of the kernel matrix. With `low_rank` the
+    features stand for the matrix.
 """
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelpath._calibration import Calibrator
 from kernelpath._scoring import probabilities
-from kernelpath._settings import choice, level, number
+from kernelpath._settings import _integer, choice, level, number
 from kernelpath._shared import _inserted
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.display import CalibrationBins, CalibrationDisplay, new_axes
@@ -194,11 +194,15 @@ class _TorchKM(BaseEstimator):
         """
         self._check_targets(y)
         seed = self._seed()
+        n_landmarks = _integer(
+            "num_landmarks", self.num_landmarks if num_landmarks is None else num_landmarks, at_least=1
+        )
+        rank = _integer("nys_k", self.nys_k if nys_k is None else nys_k, at_least=1)
         model = self._kind(**self._translated(seed)).set_params(
             low_rank=self.low_rank if low_rank is None else low_rank,
             landmarks="uniform",
-            n_landmarks=self.num_landmarks if num_landmarks is None else num_landmarks,
-            rank=self.nys_k if nys_k is None else nys_k,
+            n_landmarks=n_landmarks,
+            rank=min(rank, n_landmarks),
         )
         model.fit(X, y)
         self.estimator_ = model
