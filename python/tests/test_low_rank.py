@@ -804,7 +804,7 @@ SAMPLE_WEIGHT_CHECKS = (
 
 @parametrize_with_checks(
     [
-        KernelSVC(low_rank=True, n_landmarks=50, Cs=5, cv=2),
+        KernelSVC(low_rank=True, n_landmarks=50, Cs=5, cv=2, dtype="float64", multi_class="ovr"),
         KernelRegressor(low_rank=True, n_landmarks=50, Cs=5, cv=2),
     ],
     expected_failed_checks=inherent,
