@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
+from kernelpath import KernelSVC
+
 sys.path.append(str(REPOSITORY / "benchmarks"))
 import data
 import nystrom
@@ -28,6 +30,14 @@ def test_low_rank_case():
     assert row.worst_gap <= 1e-6
     assert "1 of 3 C's scaled" in row.peer
     assert "paper's L40S 17.9 s" in row.measured
+
+
+def test_peer_has_the_features_of_the_fit():
+    split = loaded(data.libsvm_split, "a9a", 123).head(1000)
+    model = KernelSVC(low_rank=True, n_landmarks=100, rank=30, Cs=1.0, cv=None, random_state=0).fit(split.X, split.y)
+    Z = np.column_stack([nystrom.features(model, split.X), np.ones(len(split.y))])
+    f = model.decision_function(split.X)
+    np.testing.assert_allclose(Z @ np.linalg.lstsq(Z, f)[0], f, atol=1e-5)
 
 
 def test_peer_is_stopped(tmp_path, monkeypatch, small):
