@@ -6,6 +6,7 @@
     python benchmarks/bench.py --list          what there is
 
 Each fit is 50 values of C × (10 folds + refit) with gamma="sigest" on two threads, and fails if a gap is above 1e-6.
+The cases nystrom_* are in nystrom.py: features of low rank from 2000 landmarks, against LinearSVC on the same features.
 A peer runs right after kernelpath, in the same minute: read the ratios, not the seconds. A fit shorter than
 ten seconds is measured three times, and the median counts. Real data is looked for in the folder KERNELPATH_DATA, or
 ../shared/data; the interpreter that has liquidSVM and TorchKM is KERNELPATH_PEERS, or the one that `make peers` and
@@ -15,69 +16,30 @@ ten seconds is measured three times, and the median counts. Real data is looked 
 from __future__ import annotations
 
 import argparse
-import lzma
-import os
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_svmlight_file
+from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from data import libsvm_data, sparse_libsvm_data, unpacked
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelSVC
 from kernelpath.datasets import make_mixture
-from measure import FOLDS, GRID, SEED, TOL, NotAvailable, fit, median_seconds
+from measure import FOLDS, GRID, SEED, TOL, NotAvailable, fit, median_seconds, peak_memory
 from peers import liquid_seconds, scikit_learn_seconds, torchkm
+from table import CASES, Row, case
 
-HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("KERNELPATH_DATA", HERE.parents[1] / "shared" / "data"))
 TORCHKM_GRID = np.logspace(np.log10(5e-8), np.log10(0.05), 50)
 ESTIMATORS = {"svc": KernelSVC, "logistic": KernelLogistic, "dwd": KernelDWD, "quantile": KernelQuantile}
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MB = 1e6
-
-
-@dataclass
-class Row:
-    """One line of the table; `passed` is None when there is no bar."""
-
-    case: str
-    measured: str
-    worst_gap: float | None = None
-    peer: str = ""
-    ratio: float | None = None
-    bar: str = "report"
-    passed: bool | None = None
-
-    HEADER = "| case | measured | worst gap | peer | ratio | bar | |\n|---|---|---|---|---|---|---|"
-
-    def __str__(self) -> str:
-        gap = "" if self.worst_gap is None else f"{self.worst_gap:.1e}"
-        ratio = "" if self.ratio is None else f"{self.ratio:.1f} ×"
-        verdict = {True: "pass", False: "**FAIL**", None: ""}[self.passed]
-        return f"| {self.case} | {self.measured} | {gap} | {self.peer} | {ratio} | {self.bar} | {verdict} |"
-
-
-Case = Callable[[bool], Row]
-CASES: dict[str, Case] = {}
-
-
-def case(name: str) -> Callable[[Case], Case]:
-    def register(function: Case) -> Case:
-        CASES[name] = function
-        return function
-
-    return register
 
 
 # Data
@@ -97,21 +59,6 @@ def simulated(method: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     noise = np.random.default_rng(SEED).standard_normal(n)
     y = np.sin(2.0 * x1) + 0.5 * x2 * x3 + 0.5 * (1.0 + np.abs(x4)) * noise
     return X, (y - y.mean()) / y.std()
-
-
-def libsvm_data(name: str, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """A LIBSVM file as dense float32."""
-    X, y = sparse_libsvm_data(name, n_features)
-    return np.ascontiguousarray(X.toarray()), y
-
-
-def sparse_libsvm_data(name: str, n_features: int) -> tuple[Any, np.ndarray]:
-    """A LIBSVM file as a CSR matrix of float32."""
-    file = DATA / f"{name}.xz"
-    if not file.exists():
-        raise NotAvailable(f"{file.name} is not there: set KERNELPATH_DATA to the folder that holds it")
-    X, y = load_svmlight_file(BytesIO(lzma.decompress(file.read_bytes())), n_features=n_features, dtype=np.float32)
-    return X, y.astype(int)
 
 
 # Cases
@@ -322,10 +269,7 @@ def digits(quick: bool) -> Row:
 @case("letter")
 def letter(quick: bool) -> Row:
     """Letters, 26 classes, first 8000 rows, 20 C's × 5 folds, against scikit-learn on 4 of the C's (--quick: 2)"""
-    file = DATA / "letter-recognition.data.xz"
-    if not file.exists():
-        raise NotAvailable(f"{file.name} is not there: set KERNELPATH_DATA to the folder that holds it")
-    lines = lzma.decompress(file.read_bytes()).decode().split()[:8000]
+    lines = unpacked("letter-recognition.data.xz").decode().split()[:8000]
     y = np.array([line[0] for line in lines])
     X = StandardScaler().fit_transform(np.array([line.split(",")[1:] for line in lines], dtype=float))
     Cs = np.logspace(-3, 3, 20)
@@ -433,13 +377,7 @@ def print_peak_memory(n: int) -> None:
     print(peak_memory(), classifier.gram_bytes_)
 
 
-def peak_memory() -> int:
-    """Bytes at the peak of this process. (getrusage on Linux counts that of the parent, which survives exec.)"""
-    status = Path("/proc/self/status")
-    if status.exists():
-        kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return 1024 * int(kilobytes)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+import nystrom  # noqa: E402, F401  (its cases, after those above)
 
 
 def main() -> int:
@@ -454,7 +392,7 @@ def main() -> int:
         return 0
     if arguments.list:
         for name, function in CASES.items():
-            print(f"  {name:<18} {function.__doc__}")
+            print(f"  {name:<20} {function.__doc__}")
         return 0
     unknown = set(arguments.cases) - set(CASES)
     if unknown:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,3 +66,12 @@ def median_seconds(once: Callable[[], float]) -> float:
     while seconds[0] < 10.0 and len(seconds) < 3:
         seconds.append(once())
     return float(np.median(seconds))
+
+
+def peak_memory() -> int:
+    """Bytes at the peak of this process. (getrusage on Linux counts that of the parent, which survives exec.)"""
+    status = Path("/proc/self/status")
+    if status.exists():
+        kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(kilobytes)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -66,8 +66,15 @@ impl<'a, T: Working> Design<'a, T> {
     /// A copy of some rows.
     pub fn gather(&self, rows: &[usize]) -> Vec<T> {
         let mut values = Vec::with_capacity(rows.len() * self.rank);
-        rows.iter().for_each(|&i| values.extend_from_slice(self.row(i)));
+        for &i in rows {
+            values.extend_from_slice(self.row(i));
+        }
         values
+    }
+
+    /// A band in f64, row after row.
+    fn wide_band(&self, rows: Range<usize>) -> Vec<f64> {
+        self.values[rows.start * self.rank..rows.end * self.rank].iter().map(|v| v.wide()).collect()
     }
 
     /// Z·W, column by column.
@@ -78,14 +85,23 @@ impl<'a, T: Working> Design<'a, T> {
             .bands()
             .map(|rows| {
                 control.check()?;
-                let band = self.band(rows);
                 Ok(match accuracy {
-                    Accuracy::Working => widened(product(band, narrow.as_ref()).as_ref()),
-                    Accuracy::Double => product(widened(band).as_ref(), wide.as_ref()),
+                    Accuracy::Working => columns(&product(self.band(rows), narrow.as_ref())),
+                    Accuracy::Double => {
+                        let band = self.wide_band(rows.clone());
+                        let left = MatRef::from_row_major_slice(&band, rows.len(), self.rank);
+                        columns(&product(left, wide.as_ref()))
+                    }
                 })
             })
-            .collect::<Result<Vec<Mat<f64>>>>()?;
-        let column = |c: usize| tiles.iter().flat_map(|tile| tile.col_as_slice(c)).copied().collect();
+            .collect::<Result<Vec<Vec<Vec<f64>>>>>()?;
+        let column = |c: usize| {
+            let mut column = Vec::with_capacity(self.n);
+            for tile in &tiles {
+                column.extend_from_slice(&tile[c]);
+            }
+            column
+        };
         Ok((0..w.len()).into_par_iter().map(column).collect())
     }
 
@@ -95,24 +111,27 @@ impl<'a, T: Working> Design<'a, T> {
             .bands()
             .map(|rows| {
                 control.check()?;
-                let band = self.band(rows.clone());
-                let at = |i: usize, c: usize| v[c][rows.start + i];
                 Ok(match accuracy {
                     Accuracy::Working => {
-                        let right = Mat::<T>::from_fn(rows.len(), v.len(), |i, c| T::narrow(at(i, c)));
-                        widened(product(band.transpose(), right.as_ref()).as_ref())
+                        let right: Vec<T> =
+                            v.iter().flat_map(|v| &v[rows.clone()]).map(|value| T::narrow(*value)).collect();
+                        let right = MatRef::from_column_major_slice(&right, rows.len(), v.len());
+                        columns(&product(self.band(rows).transpose(), right))
                     }
                     Accuracy::Double => {
-                        let right = Mat::<f64>::from_fn(rows.len(), v.len(), at);
-                        product(widened(band).transpose(), right.as_ref())
+                        let right: Vec<f64> = v.iter().flat_map(|v| &v[rows.clone()]).copied().collect();
+                        let right = MatRef::from_column_major_slice(&right, rows.len(), v.len());
+                        let band = self.wide_band(rows.clone());
+                        let left = MatRef::from_row_major_slice(&band, rows.len(), self.rank);
+                        columns(&product(left.transpose(), right))
                     }
                 })
             })
-            .collect::<Result<Vec<Mat<f64>>>>()?;
+            .collect::<Result<Vec<Vec<Vec<f64>>>>>()?;
         let mut sum = vec![vec![0.0; self.rank]; v.len()];
         for part in parts {
-            for (c, sum) in sum.iter_mut().enumerate() {
-                for (sum, value) in sum.iter_mut().zip(part.col_as_slice(c)) {
+            for (sum, part) in sum.iter_mut().zip(part) {
+                for (sum, value) in sum.iter_mut().zip(part) {
                     *sum += value;
                 }
             }
@@ -156,7 +175,9 @@ impl<'a, T: Working> Design<'a, T> {
             })
             .collect::<Result<Vec<Mat<f64>>>>()?;
         let mut sum = Mat::<f64>::zeros(order, order);
-        parts.iter().for_each(|part| sum += part);
+        for part in &parts {
+            sum += part;
+        }
         Ok(sum)
     }
 }
@@ -167,6 +188,7 @@ fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<R> {
     out
 }
 
-fn widened<R: Working>(a: MatRef<R>) -> Mat<f64> {
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)].wide())
+/// The columns, widened.
+fn columns<R: Working>(a: &Mat<R>) -> Vec<Vec<f64>> {
+    (0..a.ncols()).map(|c| a.col_as_slice(c).iter().map(|v| v.wide()).collect()).collect()
 }

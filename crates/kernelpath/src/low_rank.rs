@@ -36,7 +36,8 @@ fn fit_task<T: Working>(
         let count = counts(n, &fold.train);
         plan(&|i| count[i])
     }));
-    let primal = Primal { design: own, loss: task.loss, y: &task.y, settings: request.settings, control };
+    let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
+    let primal = Primal { design: own, loss, y: &task.y, settings, accuracy, control };
     let mut kept = primal.sweep(&plans, request.cs)?;
     let refit = kept.remove(0);
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(splits.len() + 1);
@@ -131,12 +132,12 @@ fn beside(request: &Request, folds: usize) -> u64 {
 }
 
 fn check_low_rank(request: &Request) -> Result<()> {
-    check(request)?;
     if request.folds == Folds::LeaveOneOut {
         return Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as cv=10" });
     }
     match request.solver {
-        Solver::Auto | Solver::Newton => Ok(()),
+        // In rank dimensions Newton's method serves every loss.
+        Solver::Auto | Solver::Newton => check(&Request { solver: Solver::Auto, ..request.clone() }),
         _ => Err(Error::LowRank { what: "this solver", instead: "solver=\"auto\" or \"newton\"" }),
     }
 }

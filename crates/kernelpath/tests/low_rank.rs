@@ -207,6 +207,7 @@ fn what_needs_the_kernel_matrix_is_refused() {
     assert!(matches!(error, Error::LowRank { .. }) && error.to_string().contains("cv=10"), "{error}");
     let error = refused(Request { solver: Solver::ActiveSet, ..case.request() });
     assert!(error.to_string().contains("newton"), "{error}");
+    assert!(fit(&Request { solver: Solver::Newton, ..case.request() }, &nystrom).worst_gap() <= 1e-8);
 }
 
 #[test]

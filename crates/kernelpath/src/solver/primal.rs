@@ -110,6 +110,8 @@ pub(crate) struct Primal<'a, T> {
     pub loss: Loss,
     pub y: &'a [f64],
     pub settings: Settings,
+    /// Of the steps' products; where it does not do, the steps go on in f64.
+    pub accuracy: Accuracy,
     pub control: &'a Control,
 }
 
@@ -123,6 +125,7 @@ impl<T: Working> Primal<'_, T> {
         let mut preconditioner = Preconditioner { factor: None, passes: 0 };
         let mut before: Option<(f64, Vec<Column>)> = None;
         let mut last: Option<(f64, Vec<Column>)> = None;
+        let mut accuracy = self.accuracy;
         for (step, k) in order.into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
@@ -136,18 +139,19 @@ impl<T: Working> Primal<'_, T> {
                     last.par_iter().zip(before).map(|(last, before)| self.extrapolated(last, before, t, c)).collect()
                 }
             };
-            for attempt in 0..3 {
-                self.solve(&mut columns, c, &mut preconditioner)?;
+            loop {
+                Primal { accuracy, ..*self }.solve(&mut columns, c, &mut preconditioner)?;
                 let records = self.certify(&mut columns, c)?;
-                let short = |record: &Record| record.status == Status::Stalled;
-                let again = attempt < 2 && records.iter().any(short) && !self.control.out_of_time();
-                if !again {
-                    for ((kept, record), column) in kept.iter_mut().zip(records).zip(&columns) {
-                        kept.records[k] = record;
-                        kept.w[k].clone_from(&column.w);
-                    }
-                    break;
+                let short = records.iter().any(|record| record.status == Status::Stalled);
+                if short && accuracy == Accuracy::Working && !self.control.out_of_time() {
+                    accuracy = Accuracy::Double; // which larger C's will need, too
+                    continue;
                 }
+                for ((kept, record), column) in kept.iter_mut().zip(records).zip(&columns) {
+                    kept.records[k] = record;
+                    kept.w[k].clone_from(&column.w);
+                }
+                break;
             }
             self.control.advance(columns.len());
             before = last.replace((c, columns));
@@ -203,7 +207,8 @@ impl<T: Working> Primal<'_, T> {
             let (w, g) = (line(&last.w, &before.w, t), line(&last.g, &before.g, t));
             let b = last.b + t * (last.b - before.b);
             let loss = sum_over(g.len(), |rows| {
-                [rows.map(|i| self.weighted(c * last.weight[i], |_| self.loss.value(self.y[i], g[i] + b))).sum()]
+                let held_in = rows.filter(|&i| last.weight[i] > 0.0);
+                [held_in.map(|i| c * last.weight[i] * self.loss.value(self.y[i], g[i] + b)).sum()]
             })[0];
             (0.5 * dot(&w, &w) + loss, (w, b, g))
         };
@@ -244,10 +249,6 @@ impl<T: Working> Primal<'_, T> {
         SIGMA / self.loss.scale(self.y)
     }
 
-    fn weighted(&self, cw: f64, value: impl FnOnce(f64) -> f64) -> f64 {
-        if cw > 0.0 { cw * value(cw) } else { 0.0 }
-    }
-
     /// Minimises every column at `c` from where it stands.
     fn solve(&self, columns: &mut [Column], c: f64, preconditioner: &mut Preconditioner) -> Result<()> {
         for column in columns.iter_mut() {
@@ -264,7 +265,9 @@ impl<T: Working> Primal<'_, T> {
                 return Ok(());
             }
             if self.control.out_of_time() {
-                open.iter_mut().for_each(|column| column.outcome.status = Status::TimeLimit);
+                for column in open {
+                    column.outcome.status = Status::TimeLimit;
+                }
                 return Ok(());
             }
             // From the first centre on little moves, and what moves is near a kink.
@@ -276,7 +279,9 @@ impl<T: Working> Primal<'_, T> {
                 self.step(&mut moving, c, preconditioner)?;
                 open = columns.iter_mut().filter(|column| self.goes_on(column)).collect();
             } else {
-                open.iter_mut().for_each(|column| column.sigma = NARROWER * self.widest());
+                for column in &mut open {
+                    column.sigma = NARROWER * self.widest();
+                }
                 self.solve_near(&mut open, &near, c, preconditioner)?;
                 share += share / 2;
             }
@@ -292,10 +297,10 @@ impl<T: Working> Primal<'_, T> {
     fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<Vec<bool>> {
         columns.par_iter_mut().for_each(|column| self.look(column, c));
         let pulls: Vec<&[f64]> = columns.iter().map(|column| &column.a[..]).collect();
-        let images = self.design.transposed_times(&pulls, Accuracy::Working, self.control)?;
+        let images = self.design.transposed_times(&pulls, self.accuracy, self.control)?;
         let judged = columns.par_iter_mut().zip(&images).map(|(column, image)| {
             column.scale = if column.frozen.2 > 0.0 { column.scale } else { column.primal.abs() };
-            self.judge(column, image, share) && column.outcome.status == Status::MaxIter
+            self.judge(column, image, share)
         });
         Ok(judged.collect())
     }
@@ -336,9 +341,13 @@ impl<T: Working> Primal<'_, T> {
         let part = Primal { design: Design::new(&gathered, near.len(), rank), y: &y, ..*self };
         let weights: Vec<Vec<f64>> = columns.iter().map(|column| pick(column.weight)).collect();
         let mut far: Vec<Vec<f64>> = columns.iter().map(|column| column.a.clone()).collect();
-        far.iter_mut().for_each(|far| near.iter().for_each(|&i| far[i] = 0.0));
+        for far in &mut far {
+            for &i in near {
+                far[i] = 0.0;
+            }
+        }
         let far: Vec<&[f64]> = far.iter().map(|far| &far[..]).collect();
-        let images = self.design.transposed_times(&far, Accuracy::Working, self.control)?;
+        let images = self.design.transposed_times(&far, self.accuracy, self.control)?;
         let mut parts: Vec<Column> = (columns.iter().zip(&weights).zip(&far).zip(images))
             .map(|(((column, weight), far), image)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
@@ -361,7 +370,7 @@ impl<T: Working> Primal<'_, T> {
             }
         }
         let w: Vec<&[f64]> = parts.iter().map(|part| &part.w[..]).collect();
-        let products = self.design.times(&w, Accuracy::Working, self.control)?;
+        let products = self.design.times(&w, self.accuracy, self.control)?;
         for ((column, part), g) in columns.iter_mut().zip(parts).zip(products) {
             near.iter().zip(&part.centre).for_each(|(&i, centre)| column.centre[i] = *centre);
             column.outcome.steps += part.outcome.steps;
@@ -438,11 +447,7 @@ impl<T: Working> Primal<'_, T> {
             if pull.abs() <= 1e-14 * size {
                 break;
             }
-            if pull > 0.0 {
-                low = b
-            } else {
-                high = b
-            }
+            (low, high) = if pull > 0.0 { (b, high) } else { (low, b) };
             if high - low <= 1e-15 * b.abs() {
                 break;
             }
@@ -472,8 +477,11 @@ impl<T: Working> Primal<'_, T> {
         column.best = if halved { (gap, 0) } else { (column.best.0, column.best.1 + 1) };
         if gap <= share * wanted {
             column.outcome.status = Status::Converged;
-        } else if column.best.1 > PATIENCE || gap.is_nan() {
+            return false;
+        }
+        if column.best.1 > PATIENCE || gap.is_nan() {
             column.outcome.status = Status::Stalled;
+            return false;
         }
         if !self.is_smooth() && inner <= (0.5 * column.mismatch).max(0.05 * wanted) {
             // A wide band moves far in few steps, a narrow one ends exact.
@@ -491,7 +499,7 @@ impl<T: Working> Primal<'_, T> {
         }
         let directions = self.directions(columns, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
-        let images = self.design.times(&dw, Accuracy::Working, self.control)?;
+        let images = self.design.times(&dw, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
             let (&db, dw) = direction.split_last().unwrap_or((&0.0, &[]));
             let t = self.line_search(column, dw, db, &image, c);
@@ -555,10 +563,8 @@ impl<T: Working> Primal<'_, T> {
         let few = 4 * active.len() < 3 * n;
         let gathered = if few { self.design.gather(&active) } else { Vec::new() };
         let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
-        let curvature = |column: &&mut Column| match few {
-            true => active.iter().map(|&i| column.s[i]).collect(),
-            false => column.s.clone(),
-        };
+        let curvature =
+            |column: &&mut Column| if few { active.iter().map(|&i| column.s[i]).collect() } else { column.s.clone() };
         let mut systems: Vec<System> = columns
             .iter()
             .map(|column| {
@@ -577,7 +583,7 @@ impl<T: Working> Primal<'_, T> {
                 break;
             }
             let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
-            let mut images = design.times(&searches, Accuracy::Working, self.control)?;
+            let mut images = design.times(&searches, self.accuracy, self.control)?;
             let sums: Vec<f64> = images
                 .par_iter_mut()
                 .zip(&open)
@@ -588,7 +594,7 @@ impl<T: Working> Primal<'_, T> {
                 })
                 .collect();
             let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
-            let products = design.transposed_times(&scaled, Accuracy::Working, self.control)?;
+            let products = design.transposed_times(&scaled, self.accuracy, self.control)?;
             for ((system, product), sum) in open.iter_mut().zip(products).zip(sums) {
                 system.advance(product, sum);
             }
@@ -696,7 +702,9 @@ fn sum_over<const K: usize>(n: usize, of: impl Fn(Range<usize>) -> [f64; K] + Sy
 
 fn added<const K: usize>(parts: &[[f64; K]]) -> [f64; K] {
     let mut sum = [0.0; K];
-    parts.iter().for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
+    for part in parts {
+        sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
     sum
 }
 

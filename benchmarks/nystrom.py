@@ -1,0 +1,184 @@
+"""Cases of low_rank=True: 10 folds × 50 C's on features of rank r from 2000 landmarks, λ in [1e-7, 1e-1].
+
+The fit runs in a fresh process, whose peak memory is measured, and reads X from a memory-mapped file. Its seconds are
+all of `fit`: landmarks, features, path, folds, refit and scores. The peer is LinearSVC on the same features, which it
+is given: only its fits of the folds are counted, and no refit.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data import Split, covtype, deformed_digits, fifth_held_out, libsvm_data, libsvm_split
+from kernelpath import NystromFeatures
+from measure import TOL, Fit, fit, peak_memory
+from peers import linear_svc_seconds
+from table import Row, case
+
+N_LANDMARKS = 2000
+MB = 1e6
+
+
+@dataclass
+class Ours:
+    """A fit in a process of its own: peak memory of that process, and what it had before."""
+
+    fit: Fit
+    peak: int
+    before: int
+
+
+@dataclass
+class Bars:
+    """What a case has to reach; None is only reported."""
+
+    accuracy: float | None = None
+    ratio: float | None = None
+
+    def __str__(self) -> str:
+        ratio = [] if self.ratio is None else [f"≥ {self.ratio:g} ×"]
+        accuracy = [] if self.accuracy is None else [f"accuracy ≥ {self.accuracy:g}"]
+        return ", ".join(ratio + accuracy) or "report; gaps ≤ 1e-6"
+
+
+def lambda_grid(n: int, n_Cs: int = 50) -> np.ndarray:
+    """C = 1 / (2nλ) for λ in [1e-7, 1e-1]."""
+    return 1.0 / (2.0 * n * np.logspace(-1, -7, n_Cs))
+
+
+def against_linear_svc(
+    name: str,
+    data: Split,
+    rank: int,
+    bars: Bars,
+    paper: float | None = None,
+    *,
+    n_Cs: int = 50,
+    n_landmarks: int = N_LANDMARKS,
+    peer_Cs: int = 5,
+    peer_folds: int | None = None,
+) -> Row:
+    """`paper`: seconds of TorchKM on its L40S; `peer_Cs`, `peer_folds`: those the peer is run on (0 C's: it is not)."""
+    n, p = data.X.shape
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "X.npy"
+        np.save(file, data.X)
+        data.X = np.load(file, mmap_mode="r")
+        settings = {"low_rank": True, "n_landmarks": n_landmarks, "rank": rank}
+        ours = in_fresh_process(file, data.y, lambda_grid(n, n_Cs), settings)
+        model = ours.fit.estimator
+        accuracy = float(np.mean(model.predict(data.X_test) == data.y_test))
+        peer, note, at_least = None, "", False
+        if peer_Cs:
+            peer, note, at_least = linear_svc_seconds(features(model, data.X), data.y, model, peer_Cs, peer_folds)
+    ratio = None if peer is None else peer / ours.fit.seconds
+    reached = [ours.fit.worst_gap <= TOL]
+    reached += [] if bars.accuracy is None else [accuracy >= bars.accuracy]
+    reached += [] if bars.ratio is None or ratio is None else [ratio >= bars.ratio]
+    return Row(
+        f"{name}, n = {n}, p = {p}, rank {model.rank_}, λ ∈ [1e-7, 1e-1]",
+        "; ".join(
+            [
+                seconds(ours.fit),
+                f"test accuracy {accuracy:.4f}",
+                f"trace error {model.approximation_.trace_error:.1e}",
+                memory(ours, data.X.nbytes),
+                *([] if paper is None else [f"paper's L40S {paper:g} s"]),
+            ]
+        ),
+        ours.fit.worst_gap,
+        note,
+        ratio,
+        str(bars),
+        all(reached),
+        at_least,
+    )
+
+
+def seconds(ours: Fit) -> str:
+    """Of the fit; and of its last run features and path, and what is neither (landmarks, scores)."""
+    model = ours.estimator
+    rest = model.fit_seconds_ - model.kernel_seconds_ - model.path_seconds_
+    parts = f"features {model.kernel_seconds_:.2f}, path {model.path_seconds_:.2f}, landmarks and scores {rest:.2f}"
+    return f"{ours.seconds:.2f} s ({parts})"
+
+
+def memory(ours: Ours, size_of_X: int) -> str:
+    size_of_Z = ours.fit.estimator.gram_bytes_
+    added = ours.peak - ours.before
+    parts = f"{added / MB:.0f} by the fit: X {size_of_X / MB:.0f}, Z {size_of_Z / MB:.0f}"
+    return f"peak {ours.peak / MB:.0f} MB ({parts})"
+
+
+def features(model: Any, X: np.ndarray) -> np.ndarray:
+    """Z of the fit, in double precision, which LinearSVC would convert it to."""
+    of = NystromFeatures(landmarks=model.landmarks_, gamma=model.gamma_, rank=model.rank_, dtype="float64", n_jobs=2)
+    return of.fit(X).transform(X)
+
+
+def in_fresh_process(file: Path, y: np.ndarray, Cs: np.ndarray, settings: dict[str, Any]) -> Ours:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measured, (file, y, Cs, settings))
+
+
+def measured(file: Path, y: np.ndarray, Cs: np.ndarray, settings: dict[str, Any]) -> Ours:
+    X = np.load(file, mmap_mode="r")
+    before = peak_memory()
+    ours = fit(X, y, Cs, **settings)
+    peak = peak_memory()
+    del ours.estimator.oof_path_  # n × 50, not needed on the other side
+    return Ours(ours, peak, before)
+
+
+@case("nystrom_a9a")
+def nystrom_a9a(quick: bool) -> Row:
+    """a9a, rank 300, against LinearSVC on the same features, 5 of the 50 C's (--quick, here and below: 1)"""
+    data = libsvm_split("a9a", 123)
+    return against_linear_svc("a9a", data, 300, Bars(0.851, 60.0), 17.9, peer_Cs=1 if quick else 5)
+
+
+@case("nystrom_w8a")
+def nystrom_w8a(quick: bool) -> Row:
+    """w8a, a fifth held out, rank 300, the same"""
+    data = fifth_held_out(*libsvm_data("w8a", 300))
+    return against_linear_svc("w8a", data, 300, Bars(0.981, 30.0), 20.8, peer_Cs=1 if quick else 5)
+
+
+@case("nystrom_ijcnn1")
+def nystrom_ijcnn1(quick: bool) -> Row:
+    """ijcnn1, rank 300, the same"""
+    data = libsvm_split("ijcnn1", 22)
+    return against_linear_svc("ijcnn1", data, 300, Bars(None, 30.0), 27.4, peer_Cs=1 if quick else 5)
+
+
+@case("nystrom_ijcnn1_1000")
+def nystrom_ijcnn1_1000(quick: bool) -> Row:
+    """ijcnn1, rank 1000, the same"""
+    data = libsvm_split("ijcnn1", 22)
+    return against_linear_svc("ijcnn1", data, 1000, Bars(0.982, 30.0), peer_Cs=1 if quick else 5)
+
+
+@case("nystrom_covtype")
+def nystrom_covtype(quick: bool) -> Row:
+    """Covertype, class 2 against the rest, features in [0, 1], a fifth held out, rank 30, the peer on 1 C"""
+    return against_linear_svc("covtype", covtype(), 30, Bars(0.807, 50.0), 31.1, peer_Cs=1)
+
+
+@case("nystrom_covtype_1000")
+def nystrom_covtype_1000(quick: bool) -> Row:
+    """The same at rank 1000, without a peer"""
+    return against_linear_svc("covtype", covtype(), 1000, Bars(), peer_Cs=0)
+
+
+@case("nystrom_mnist")
+def nystrom_mnist(quick: bool) -> Row:
+    """MNIST 4 v 6, synthetic copies to 1.27 million rows (--quick: 100 000), rank 300, the peer on 1 C and 1 fold"""
+    data = deformed_digits(100_000 if quick else 1_270_000)
+    name = "MNIST 4 v 6, synthetic (deformed copies), real test digits"
+    return against_linear_svc(name, data, 300, Bars(0.997), 64.7, peer_Cs=1, peer_folds=1)
