@@ -234,7 +234,9 @@ def test_devices(device, circles):
     ("parameters", "error", "message"),
     [
         ({"device": "cuda"}, ValueError, "device='cuda' is not available; available: .*'cpu'"),
-        ({"low_rank": True}, ValueError, "low_rank=True is not available yet; leave it out for the exact model"),
+        ({"low_rank": "yes"}, TypeError, "low_rank must be True or False, got 'yes'"),
+        ({"num_landmarks": 0}, ValueError, "num_landmarks must be at least 1, got 0"),
+        ({"nys_k": 2.5}, TypeError, "nys_k must be an integer, got 2.5"),
         ({"kernel": "laplacian"}, ValueError, "kernel='laplacian' is not available; available: 'rbf', 'linear'"),
         ({"rbf_sigma": -1.0}, ValueError, "rbf_sigma must be a finite number > 0, got -1.0"),
         ({"Cs": [1.0, -1.0]}, ValueError, r"C must be a finite number > 0, got -1.0 \(Cs\[1\]\)"),
@@ -252,11 +254,40 @@ def test_what_it_refuses(kind, parameters, error, message, circles):
         fitted(kind, circles, **parameters)
 
 
-def test_low_rank_of_one_fit_goes_before_the_parameter(circles):
-    with pytest.raises(ValueError, match="low_rank=True is not available yet"):
-        TorchKMSVC(**FAST).fit(*circles, low_rank=True)
-    exact = TorchKMSVC(**FAST, low_rank=True).fit(*circles, low_rank=False, num_landmarks=10, nys_k=5)
-    np.testing.assert_array_equal(exact.alpha_, fitted(TorchKMSVC, circles).alpha_)
+@pytest.mark.parametrize("kind", ALL)
+def test_low_rank_is_that_of_kernelpath(kind, circles):
+    X, y = circles
+    target = X[:, 0] if kind is TorchKMKQR else y
+    model = kind(**FAST, rbf_sigma=0.7, low_rank=True, num_landmarks=40, nys_k=25).fit(X, target)
+    options = {"low_rank": True, "landmarks": "uniform", "n_landmarks": 40, "rank": 25}
+    ours = ALL[kind](Cs=GRID, cv=3, gamma=1.4, tol=1e-5, random_state=0, **options).fit(X, target)
+    assert model.estimator_.rank_ == ours.rank_ == 25
+    assert model.estimator_.gaps_.max() <= 1e-5
+    np.testing.assert_array_equal(model.estimator_.landmark_indices_, ours.landmark_indices_)
+    np.testing.assert_array_equal(model.predict(X), ours.predict(X))
+    # The coefficients of all rows are those of the landmarks, and 0.
+    np.testing.assert_array_equal(np.flatnonzero(model.alpha_), np.sort(ours.landmark_indices_))
+    K = np.exp(-1.4 * ((X[:, None] - X) ** 2).sum(axis=2))
+    values = model.predict(X) if kind is TorchKMKQR else model.decision_function(X)
+    np.testing.assert_allclose(K @ model.alpha_ + model.intercept_, values, atol=1e-9 * np.abs(model.alpha_).sum())
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_low_rank_of_one_fit_goes_before_the_parameter(kind, circles):
+    X, y = circles
+    target = X[:, 0] if kind is TorchKMKQR else y
+    exact = kind(**FAST, low_rank=True).fit(X, target, low_rank=False, num_landmarks=10, nys_k=5)
+    np.testing.assert_array_equal(exact.alpha_, fitted(kind, circles).alpha_)
+    assert not hasattr(exact.estimator_, "rank_")
+    model = kind(**FAST, num_landmarks=30, nys_k=20)
+    before = model.get_params()
+    assert model.fit(X, target, low_rank=True).estimator_.rank_ == 20
+    assert model.fit(X, target, low_rank=True, nys_k=7).estimator_.rank_ == 7
+    few = model.fit(X, target, low_rank=True, num_landmarks=10)  # and no more than 10 of nys_k=20
+    assert few.estimator_.rank_ == 10 == np.count_nonzero(few.alpha_)
+    assert {name: value for name, value in model.get_params().items() if name != "Cs"} == {
+        name: value for name, value in before.items() if name != "Cs"
+    }
 
 
 def test_a_level_outside_0_to_1(circles):
@@ -357,23 +388,28 @@ def test_platt_plot_of_other_rows(circles):
             model.platt_plot(**alone)
 
 
-def circles_snippet(kind):
+def circles_snippet(kind, **of_fit):
     """As in TorchKM's paper: standardised circles, twelve values of C, probabilities of the test rows."""
     X, y = make_circles(n_samples=1200, factor=0.4, noise=0.15, random_state=42)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=42)
     scaler = StandardScaler().fit(X_train)
     X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     Cs = np.logspace(3, -3, num=12)
-    clf = kind(kernel="rbf", Cs=Cs, nC=len(Cs), cv=5, probability=True, device="cpu").fit(X_train, y_train)
+    clf = kind(kernel="rbf", Cs=Cs, nC=len(Cs), cv=5, probability=True, device="cpu").fit(X_train, y_train, **of_fit)
     return clf, X_test, y_test
 
 
+@pytest.mark.parametrize("low_rank", [False, True])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_circles(kind):
-    clf, X, y = circles_snippet(kind)
+def test_circles(kind, low_rank):
+    clf, X, y = circles_snippet(kind, low_rank=low_rank)
     assert clf.score(X, y) > 0.95
     assert clf.predict_proba(X).shape == (300, 2)
     assert np.mean((clf.predict_proba(X)[:, 1] - y) ** 2) < 0.03
     assert clf.converged_.all()
     assert clf.cv_mis_.shape == (12,)
     assert clf.cv_mis_.min() == clf.cv_mis_[clf.best_ind_]
+    stats = clf.platt_plot(X, y, n_bins=10)[1]
+    assert stats["bin_count"].sum() == 300
+    assert stats["ece"] < 0.06
+    assert hasattr(clf.estimator_, "rank_") == low_rank
