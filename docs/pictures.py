@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 from scipy.special import expit, ndtri
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_gaussian_quantiles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR
@@ -310,6 +310,26 @@ def gaps() -> plt.Figure:
         warnings.simplefilter("ignore", ConvergenceWarning)
         hurried = KernelSVC(gamma=1.0, max_iter=200, random_state=0).fit(X, y)
     GapDisplay.from_estimator(hurried, ax=right)
+    return figure
+
+
+@picture
+def nystrom() -> plt.Figure:
+    """Scores, and what the features miss, over the number of landmarks."""
+    X, y = make_gaussian_quantiles(n_samples=1500, n_features=5, n_classes=2, random_state=0)
+    settings = {"Cs": np.geomspace(0.1, 1000, 9), "random_state": 0}
+    exact = KernelSVC(**settings).fit(X, y)
+    counts = [5, 10, 20, 40, 80, 160, 320]
+    figure, (left, right) = plt.subplots(1, 2, figsize=WIDE, layout="constrained")
+    for rule, colour in (("kmeans", BLUE), ("rpcholesky", ORANGE), ("uniform", GREEN)):
+        models = [KernelSVC(low_rank=True, landmarks=rule, n_landmarks=count, **settings).fit(X, y) for count in counts]
+        left.plot(counts, [model.best_score_ for model in models], "o-", color=colour, markersize=4, label=rule)
+        missed = [model.approximation_.trace_error for model in models]
+        right.plot(counts, missed, "o-", color=colour, markersize=4, label=rule)
+    left.axhline(exact.best_score_, color=GREY, linestyle="--", linewidth=1.2, label="exact, 1500 rows")
+    left.set(xscale="log", xlabel="n_landmarks", title="Accuracy out of fold, at the chosen C")
+    right.set(xscale="log", yscale="log", xlabel="n_landmarks", title="approximation_.trace_error")
+    left.legend(loc="lower right")
     return figure
 
 
