@@ -143,6 +143,8 @@ class _KernelPathBase(BaseEstimator):
         folds, seed = self._randomised(cv, X, y, groups)
         gammas = self._gammas(settings, X, weight, seed)
         check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
+        if settings.low_rank is not None:
+            self._check_low_rank(settings, folds)
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
 
@@ -230,6 +232,17 @@ class _KernelPathBase(BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse, before any work, parameters that only this estimator has."""
         return
+
+    def _check_low_rank(self, settings: Settings, folds: Folds) -> None:
+        """Refuse, before landmarks are chosen, what needs the whole kernel matrix."""
+        for asked, instead in (
+            (folds == "loo" and "cv='loo'", "folds, such as cv=10"),
+            (settings.solver not in ("auto", "newton") and f"solver={settings.solver!r}", "solver='auto' or 'newton'"),
+        ):
+            if asked:
+                raise ValueError(
+                    f"{asked} needs the whole kernel matrix, which low_rank=True does without: use {instead}"
+                )
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
         """Probabilities of the held-out rows, and what predicts others, for estimators that have them."""

@@ -647,10 +647,6 @@ def test_fit_mutates_neither_input_nor_parameters(data, points):
         ({"landmarks": [-1]}, ValueError, "negative row index -1"),
         ({"landmarks": np.ones((4, 2))}, ValueError, "they have 2 columns, but X has 3"),
         ({"landmarks": [[0.0, 1.0, np.nan]]}, ValueError, "landmarks contains NaN at row 0, column 2"),
-        ({"cv": "loo"}, ValueError, "leave-one-out needs the whole kernel matrix.*use folds, such as cv=10"),
-        ({"solver": "active-set"}, ValueError, 'needs the whole kernel matrix.*use solver="auto" or "newton"'),
-        ({"solver": "spectral"}, ValueError, 'needs the whole kernel matrix.*use solver="auto" or "newton"'),
-        ({"solver": "closed-form"}, ValueError, 'needs the whole kernel matrix.*use solver="auto" or "newton"'),
         ({"solver": "smo"}, ValueError, "solver='smo' is not available"),
         ({"kernel": "poly", "gamma": 1e120}, ValueError, "scale the features or the kernel's constants"),
     ],
@@ -661,12 +657,10 @@ def test_what_it_refuses(parameters, error, message, data):
         made("svc", **{"n_landmarks": 20} | parameters).fit(X, y)
 
 
-def test_more_that_it_refuses(data, classes):
+def test_more_that_it_refuses(data):
     X, y, _ = data
     with pytest.raises(TypeError, match="low_rank must be True or False, got 'yes'"):
         KernelSVC().fit(X, y, low_rank="yes")
-    with pytest.raises(ValueError, match="needs the exact kernel; with low_rank=True use multi_class='ovr' or 'ovo'"):
-        KernelLogistic(low_rank=True, multi_class="multinomial", Cs=3).fit(*classes)
     folds = [FOLDS[0], (np.flatnonzero(y < 0), np.flatnonzero(y > 0))]
     with pytest.raises(ValueError, match=r"fold 1: all \d+ training rows have the same class"):
         made("svc", cv=folds).fit(X, y)
@@ -675,6 +669,27 @@ def test_more_that_it_refuses(data, classes):
     fitted = made("svc", n_landmarks=5).fit(X, y)
     with pytest.raises(ValueError, match="X has 2 features, but KernelSVC is expecting 3"):
         fitted.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cv": "loo"}, "cv='loo' needs the whole kernel matrix.*use folds, such as cv=10"),
+        ({"solver": "active-set"}, "solver='active-set' needs the whole kernel matrix.*use solver='auto' or 'newton'"),
+        ({"solver": "spectral"}, "solver='spectral' needs the whole kernel matrix.*use solver='auto' or 'newton'"),
+        (
+            {"solver": "closed-form"},
+            "solver='closed-form' needs the whole kernel matrix.*use solver='auto' or 'newton'",
+        ),
+        ({"multi_class": "multinomial"}, "needs the whole kernel matrix.*use multi_class='ovr' or 'ovo'"),
+    ],
+)
+def test_what_needs_the_kernel_matrix_is_refused_before_any_work(parameters, message, classes, monkeypatch):
+    monkeypatch.delattr(_core, "nystrom")
+    with pytest.raises(ValueError, match=message):
+        KernelLogistic(low_rank=True, Cs=3, **parameters).fit(*classes)
+    with pytest.raises(AttributeError, match="nystrom"):
+        KernelLogistic(low_rank=True, Cs=3).fit(*classes)
 
 
 @every_estimator
