@@ -515,6 +515,17 @@ def test_linear_kernel_of_few_features_has_their_rank(name, data):
     np.testing.assert_allclose(model.objective_, exact.objective_, rtol=2 * TOL)
 
 
+@pytest.mark.xfail(strict=True, reason="b and w are nearly collinear, and Newton's steps stall", raises=AssertionError)
+def test_linear_kernel_of_columns_far_from_zero():
+    rng = np.random.RandomState(0)
+    X = 100 + rng.normal(size=(40, 1))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=40) > 100, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelSVC(kernel="linear", low_rank=True, dtype="float64", Cs=5, cv=2, random_state=0).fit(X, y)
+    assert model.gaps_.max() <= 1e-6
+
+
 def test_constant_features(data, points):
     X, y, _ = data
     wide, marks = (np.column_stack([rows, np.full((len(rows), 2), 7.0)]) for rows in (X, points))
