@@ -94,6 +94,31 @@ impl<T: Entry> Features<T> {
         Ok(features)
     }
 
+    /// Takes the mean of each feature away, and returns them: f = Zw + b keeps its values if b gains what Zw loses, and
+    /// features far from 0 would hide b.
+    pub(crate) fn centre(&mut self) -> Vec<f64> {
+        let (n, rank) = (self.n, self.rank);
+        let parts: Vec<Vec<f64>> = self
+            .all()
+            .par_chunks(BLOCK * rank)
+            .map(|block| {
+                let mut sum = vec![0.0; rank];
+                for row in block.chunks_exact(rank) {
+                    sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value.wide());
+                }
+                sum
+            })
+            .collect();
+        let mut mean = vec![0.0; rank];
+        for part in parts {
+            mean.iter_mut().zip(part).for_each(|(mean, sum)| *mean += sum / n as f64);
+        }
+        self.all_mut().par_chunks_mut(rank).for_each(|row| {
+            row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = T::narrow(value.wide() - mean));
+        });
+        mean
+    }
+
     /// Number of rows.
     pub fn n(&self) -> usize {
         self.n

@@ -13,12 +13,13 @@ use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Primal, Reduced, Solver, Working};
 
-/// One task on its rows' features. `coefficients` turns w into what the fit keeps as its β.
+/// One task on its rows' features, from which `mean` was taken.
 fn fit_task<T: Working>(
     request: &Request,
     task: &Task,
     design: Design<T>,
-    coefficients: &dyn Fn(&[f64]) -> Vec<f64>,
+    mean: &[f64],
+    nystrom: &Nystrom,
     control: &Control,
 ) -> Result<PathFit> {
     let started = Instant::now();
@@ -44,12 +45,20 @@ fn fit_task<T: Working>(
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(splits.len());
     for (reduced, fold) in kept.into_iter().zip(splits) {
         oof.push(decisions(design, &reduced, &fold.test, control)?);
-        records.push(reduced.records);
+        records.push(uncentred(reduced.records, &reduced.w, mean));
     }
-    records.push(refit.records);
-    let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { coefficients(w) }).collect();
+    let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { nystrom.coefficients(w) }).collect();
+    records.push(uncentred(refit.records, &refit.w, mean));
     let bytes = (n * design.rank() * size_of::<T>()) as u64;
     Ok(path_fit(request, task, Engine::Newton, records, oof, coef, bytes, started))
+}
+
+/// The records with b as it is for features that keep their mean.
+fn uncentred(mut records: Vec<Record>, w: &[Vec<f64>], mean: &[f64]) -> Vec<Record> {
+    for (record, w) in records.iter_mut().zip(w) {
+        record.b -= w.iter().zip(mean).map(|(w, mean)| w * mean).sum::<f64>();
+    }
+    records
 }
 
 /// f at some rows, for each C; NaN where not run.
@@ -112,14 +121,14 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let started = Instant::now();
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     let storage = Storage::plan::<T>(request.x.nrows(), nystrom.rank(), beside(request, folds), true)?;
-    let features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
+    let mut features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
+    let mean = features.centre();
     let design = Design::new(features.all(), features.n(), features.rank());
     let kernel_seconds = started.elapsed().as_secs_f64();
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
-    let coefficients = |w: &[f64]| nystrom.coefficients(w);
     let fit = |task: &Task| {
-        let fit = fit_task(request, task, design, &coefficients, control)?;
-        Ok(PathFit { kernel_seconds, ..fit })
+        let fit = fit_task(request, task, design, &mean, nystrom, control)?;
+        Ok(PathFit { kernel_seconds, rows: None, ..fit })
     };
     request.tasks.iter().map(fit).collect()
 }

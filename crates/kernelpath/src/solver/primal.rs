@@ -13,8 +13,8 @@
 //! (I + Zᵀ S Z) Δw + Zᵀ S 1 Δb = −e,     1ᵀ S Z Δw + 1ᵀ S 1 Δb = 0,     e = w − Zᵀa
 //! ```
 //!
-//! by conjugate gradients for all problems as one block, preconditioned by one Cholesky factor of their mean; only
-//! rows with curvature take part. b is moved to where Σa = 0 after each step, so a is dual feasible, and the duality
+//! by conjugate gradients for all problems as one block, preconditioned by one Cholesky factor of their mean, or by one
+//! each where that is cheaper than the passes; only rows with curvature take part. b is moved to where Σa = 0 after each step, so a is dual feasible, and the duality
 //! gap is ½‖e‖² plus what a misses of being a slope of the loss. Of a piecewise-linear loss the minimum of the
 //! envelopes is the next centre (Rockafellar 1976), until the gap is small: the limit solves the problem itself.
 
@@ -97,9 +97,10 @@ struct Column<'a> {
     outcome: Outcome,
 }
 
-/// The factor that conjugate gradients divide by, kept as long as it serves.
+/// What conjugate gradients divide by.
 struct Preconditioner {
-    factor: Option<Cholesky<f64>>,
+    /// A factor of the mean of all systems, kept as long as it serves.
+    shared: Option<Cholesky<f64>>,
     /// Passes of the last step that used it.
     passes: usize,
 }
@@ -122,7 +123,7 @@ impl<T: Working> Primal<'_, T> {
         let mut kept: Vec<Reduced> = plans.iter().map(|_| nothing()).collect();
         let mut order: Vec<usize> = (0..cs.len()).collect();
         order.sort_by(|&a, &b| cs[a].total_cmp(&cs[b]));
-        let mut preconditioner = Preconditioner { factor: None, passes: 0 };
+        let mut preconditioner = Preconditioner { shared: None, passes: 0 };
         let mut before: Option<(f64, Vec<Column>)> = None;
         let mut last: Option<(f64, Vec<Column>)> = None;
         let mut accuracy = self.accuracy;
@@ -553,13 +554,19 @@ impl<T: Working> Primal<'_, T> {
             .map(|i| columns.iter().map(|column| column.s[i]).sum::<f64>() / columns.len() as f64)
             .collect();
         let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
-        // A factor costs as much as so many passes.
-        let affordable = (rank / (2 * columns.len())).max(3);
-        let affordable = if active.len() < 8192 { affordable.min(8) } else { affordable };
-        if preconditioner.factor.is_none() || preconditioner.passes > affordable {
-            preconditioner.factor = Some(self.factor(&mean)?);
-        }
-        let Some(factor) = &preconditioner.factor else { return Ok(Vec::new()) };
+        // In operations, those in f64 counted twice, and what it takes to start a pass.
+        let pass = 4 * active.len() * rank * columns.len() + 1_000_000;
+        let factor = |rows: usize| 2 * rows * rank * rank + rank * rank * rank;
+        let own: usize = columns.iter().map(|c| factor(c.s.iter().filter(|s| **s > 0.0).count())).sum();
+        let spent = preconditioner.passes * pass;
+        let own = if spent > own {
+            columns.par_iter().map(|column| self.factor(&column.s)).collect::<Result<Vec<_>>>()?
+        } else {
+            if preconditioner.shared.is_none() || spent > factor(active.len()) {
+                preconditioner.shared = Some(self.factor(&mean)?);
+            }
+            Vec::new()
+        };
         let few = 4 * active.len() < 3 * n;
         let gathered = if few { self.design.gather(&active) } else { Vec::new() };
         let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
@@ -572,12 +579,22 @@ impl<T: Working> Primal<'_, T> {
                 System::new(&column.error, curvature(column), wanted)
             })
             .collect();
+        for (system, factor) in systems.iter_mut().zip(&own) {
+            system.factor = Some(factor);
+        }
         let mut passes = 0;
         let mut open: Vec<&mut System> = systems.iter_mut().collect();
         while passes < MAX_PASSES {
             let mut block = Mat::<f64>::from_fn(rank + 1, open.len(), |j, c| open[c].residual[j]);
-            factor.solve(block.as_mut());
-            open.iter_mut().enumerate().for_each(|(c, system)| system.aim(block.col_as_slice(c)));
+            if let (Some(shared), true) = (&preconditioner.shared, own.is_empty()) {
+                shared.solve(block.as_mut());
+            }
+            for (c, system) in open.iter_mut().enumerate() {
+                if let Some(factor) = system.factor {
+                    factor.solve(block.as_mut().subcols_mut(c, 1));
+                }
+                system.aim(block.col_as_slice(c));
+            }
             open.retain(|system| !system.done);
             if open.is_empty() {
                 break;
@@ -600,7 +617,9 @@ impl<T: Working> Primal<'_, T> {
             }
             passes += 1;
         }
-        preconditioner.passes = passes;
+        if own.is_empty() {
+            preconditioner.passes = passes;
+        }
         Ok(systems.into_iter().map(|system| system.direction).collect())
     }
 
@@ -641,7 +660,9 @@ impl<T: Working> Primal<'_, T> {
 }
 
 /// Conjugate gradients on one system.
-struct System {
+struct System<'a> {
+    /// A preconditioner of its own.
+    factor: Option<&'a Cholesky<f64>>,
     curvature: Vec<f64>,
     /// Small enough, for ‖residual‖².
     enough: f64,
@@ -652,13 +673,13 @@ struct System {
     done: bool,
 }
 
-impl System {
+impl System<'_> {
     fn new(error: &[f64], curvature: Vec<f64>, wanted: f64) -> Self {
         let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
         residual.push(0.0);
         let enough = (STEP_GAP * dot(error, error)).max(2.0 * wanted);
         let direction = vec![0.0; residual.len()];
-        Self { curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+        Self { factor: None, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
     }
 
     /// The next search direction, from the preconditioned residual, unless the residual is small enough.
