@@ -4,10 +4,14 @@
 
 use std::time::Instant;
 
-use crate::cv::{Fold, Folds, PathFit, Precision, Record, Request, Task, check, counts, path_fit, pool};
+use faer::Mat;
+
+use crate::cv::{Fold, Folds, PathFit, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool};
+use crate::data::Rows;
 use crate::design::{Accuracy, Design};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
+use crate::kernel::{KernelFn, Shape};
 use crate::ledger::Plan;
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
@@ -79,6 +83,9 @@ fn decisions<T: Working>(
     Ok(f)
 }
 
+/// From this rank on, a factor in rank dimensions is dear.
+const LARGE_RANK: usize = 256;
+
 /// Numbers a row beside the features, for each problem in work: weights, and at the C's at hand and the two before it
 /// the values f, the slopes, the centre and the curvature.
 const STATE: usize = 20;
@@ -122,6 +129,9 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     let storage = Storage::plan::<T>(request.x.nrows(), nystrom.rank(), beside(request, folds), true)?;
     let mut features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
+    if features.rank() >= LARGE_RANK && features.n() <= 2 * features.rank() {
+        return fit_product(request, nystrom, &features, control);
+    }
     let mean = features.centre();
     let design = Design::new(features.all(), features.n(), features.rank());
     let kernel_seconds = started.elapsed().as_secs_f64();
@@ -131,6 +141,33 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
         Ok(PathFit { kernel_seconds, rows: None, ..fit })
     };
     request.tasks.iter().map(fit).collect()
+}
+
+/// Fits on the kernel matrix ZZᵀ, where it is not much larger than Z and a factor in rank dimensions would cost more.
+fn fit_product<T: Working>(
+    request: &Request,
+    nystrom: &Nystrom,
+    features: &Features<T>,
+    control: &Control,
+) -> Result<Vec<PathFit>> {
+    let n = features.n();
+    let z = Mat::<f64>::from_fn(features.rank(), n, |j, i| features.row(i)[j].wide());
+    let product = z.transpose() * &z;
+    let (kernel, solver) = (KernelFn::new(Shape::Precomputed, 1.0)?, Solver::Auto);
+    let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
+    let mut fits = fit_paths(&exact, control)?;
+    for (fit, task) in fits.iter_mut().zip(&request.tasks) {
+        fit.rows = None;
+        for beta in fit.coef.iter_mut().filter(|beta| !beta.is_empty()) {
+            let mut w = vec![0.0; features.rank()];
+            for (k, beta) in beta.iter().enumerate().filter(|(_, beta)| **beta != 0.0) {
+                let row = features.row(task.rows.as_ref().map_or(k, |rows| rows[k]));
+                w.iter_mut().zip(row).for_each(|(w, z)| *w += beta * z.wide());
+            }
+            *beta = nystrom.coefficients(&w);
+        }
+    }
+    Ok(fits)
 }
 
 /// Bytes that a fit takes beside the features: its problems in work, and the held-out values of every machine.

@@ -119,6 +119,43 @@ fn all_rows_as_landmarks_give_the_exact_answer() {
 }
 
 #[test]
+fn where_the_rank_is_large_the_answer_is_the_same() {
+    for loss in [Loss::Hinge, Loss::Logistic] {
+        let case = Case::new(330, loss, 6);
+        let landmarks: Vec<usize> = (0..330).collect();
+        let kernel = kernelpath::KernelFn::new(Shape::Laplacian, 1.0).unwrap();
+        let nystrom = |rank: usize| {
+            let landmarks = Landmarks::Rows(landmarks.clone());
+            Nystrom::new(&case.rows(), None, kernel, &landmarks, 0, Some(rank), 0, &Control::default()).unwrap()
+        };
+        // On the kernel matrix, and in rank dimensions: of the features, the last hardly counts.
+        let (on_matrix, reduced) = (nystrom(256), nystrom(255));
+        let (a, b) = (fit(&case.request(), &on_matrix), fit(&case.request(), &reduced));
+        let exact = fit_paths(&Request { kernel, ..case.request() }, &Control::default()).unwrap().remove(0);
+        for ((a, b), exact) in
+            a.records.iter().flatten().zip(b.records.iter().flatten()).zip(exact.records.iter().flatten())
+        {
+            let [p, q, r] = [a, b, exact].map(|record| record.certificate.primal);
+            assert!(
+                (p - q).abs() <= 0.02 * p && p >= r * (1.0 - 1e-6) && q >= p * (1.0 - 1e-6),
+                "{loss:?}: {p} {q} {r}"
+            );
+        }
+        let b = a.records[3][2].b;
+        let f = kernelpath::model::decision(
+            &case.rows(),
+            &on_matrix.landmarks(),
+            &a.coef[2],
+            &[b],
+            &kernel,
+            &Control::default(),
+        );
+        let losses: f64 = f.unwrap().iter().zip(&case.y).map(|(f, y)| CS[2] * loss.value(*y, *f)).sum();
+        assert!(losses <= a.records[3][2].certificate.primal, "{loss:?}");
+    }
+}
+
+#[test]
 fn every_fold_equals_a_refit_on_its_rows() {
     for &loss in ALL_LOSSES {
         let case = Case::new(90, loss, 5);
