@@ -45,6 +45,13 @@ const FAR: f64 = 30.0;
 /// Of a piecewise-linear loss, one in so many rows, those nearest to a kink, takes part in most steps.
 const NEAR: usize = 12;
 
+/// Steps for one centre before the band is widened, and by how much it is at most.
+const MAX_STEPS: usize = 25;
+const SMOOTHEST: f64 = 1e-3;
+
+/// A line through two solutions is followed no farther than so many times their distance.
+const FARTHEST: f64 = 3.0;
+
 /// Newton steps without the gap halving before a problem counts as stalled.
 const PATIENCE: usize = 60;
 
@@ -80,6 +87,10 @@ struct Column<'a> {
     /// ā; empty for a smooth loss.
     centre: Vec<f64>,
     sigma: f64,
+    /// σ of the first envelopes.
+    widest: f64,
+    /// Newton steps since the last change of the envelopes.
+    since: usize,
     /// a and S at g + b.
     a: Vec<f64>,
     s: Vec<f64>,
@@ -137,14 +148,15 @@ impl<T: Working> Primal<'_, T> {
                 (Some((c1, last)), None) => last.par_iter().map(|last| self.scaled(last, c / c1)).collect(),
                 (Some((c1, last)), Some((c0, before))) => {
                     let t = if c1 > c0 { (c - c1) / (c1 - c0) } else { 0.0 };
+                    let t = if t <= FARTHEST { t } else { 0.0 };
                     last.par_iter().zip(before).map(|(last, before)| self.extrapolated(last, before, t, c)).collect()
                 }
             };
-            loop {
+            for attempt in 0.. {
                 Primal { accuracy, ..*self }.solve(&mut columns, c, &mut preconditioner)?;
                 let records = self.certify(&mut columns, c)?;
                 let short = records.iter().any(|record| record.status == Status::Stalled);
-                if short && accuracy == Accuracy::Working && !self.control.out_of_time() {
+                if short && attempt < 2 && !self.control.out_of_time() {
                     accuracy = Accuracy::Double; // which larger C's will need, too
                     continue;
                 }
@@ -191,14 +203,14 @@ impl<T: Working> Primal<'_, T> {
         } else {
             (0..n).map(slopes).map(|(low, high)| low + share * (high - low)).collect()
         };
-        self.column(weight, vec![0.0; self.design.rank()], b, vec![0.0; n], centre, self.widest())
+        self.column(weight, vec![0.0; self.design.rank()], b, vec![0.0; n], centre)
     }
 
     /// The solution at a C so many times as small: all of it but b grows with the boxes.
     fn scaled<'b>(&self, last: &Column<'b>, factor: f64) -> Column<'b> {
         let grown = |values: &[f64]| values.iter().map(|v| v * factor).collect::<Vec<f64>>();
         let centre = if self.is_smooth() { Vec::new() } else { grown(&last.a) };
-        self.column(last.weight, grown(&last.w), last.b, grown(&last.g), centre, last.sigma)
+        self.column(last.weight, grown(&last.w), last.b, grown(&last.g), centre)
     }
 
     /// The line in C through the last two solutions, or the last one, whichever has the smaller objective.
@@ -223,31 +235,49 @@ impl<T: Working> Primal<'_, T> {
                 *a = a.clamp(cw * lo, cw * hi);
             }
         }
-        self.column(last.weight, w, b, g, centre, last.sigma)
+        self.column(last.weight, w, b, g, centre)
     }
 
-    fn column<'b>(
-        &self,
-        weight: &'b [f64],
-        w: Vec<f64>,
-        b: f64,
-        g: Vec<f64>,
-        centre: Vec<f64>,
-        sigma: f64,
-    ) -> Column<'b> {
+    fn column<'b>(&self, weight: &'b [f64], w: Vec<f64>, b: f64, g: Vec<f64>, centre: Vec<f64>) -> Column<'b> {
         let (n, rank) = (self.y.len(), w.len());
         let outcome = Outcome { status: Status::MaxIter, steps: 0 };
         let (a, s, error, frozen) = (vec![0.0; n], vec![0.0; n], vec![0.0; rank], (vec![0.0; rank], 0.0, 0.0));
         let (primal, mismatch, scale, best) = (0.0, 0.0, 0.0, (f64::INFINITY, 0));
-        Column { weight, w, b, g, centre, sigma, a, s, error, primal, mismatch, scale, frozen, best, outcome }
+        let (sigma, widest, since) = (0.0, 0.0, 0); // `solve` sets them
+        Column {
+            weight,
+            w,
+            b,
+            g,
+            centre,
+            sigma,
+            widest,
+            since,
+            a,
+            s,
+            error,
+            primal,
+            mismatch,
+            scale,
+            frozen,
+            best,
+            outcome,
+        }
     }
 
     fn is_smooth(&self) -> bool {
         self.loss.curvature_bound().is_some()
     }
 
-    fn widest(&self) -> f64 {
-        SIGMA / self.loss.scale(self.y)
+    /// σ of the first envelopes: C·w sets the scale of the slopes, or if no row comes near its bound, what they are.
+    fn widest(&self, column: &Column, c: f64) -> f64 {
+        let share = |(i, a): (usize, &f64)| {
+            let ((lo, hi), cw) = (self.loss.domain(self.y[i]), c * column.weight[i]);
+            if cw > 0.0 { a.abs() / (cw * hi.max(-lo)) } else { 0.0 }
+        };
+        let largest = column.centre.iter().enumerate().map(share).fold(0.0, f64::max);
+        let share = if largest > 0.0 { largest.clamp(1e-6, 1.0) } else { 1.0 };
+        SIGMA * share / self.loss.scale(self.y)
     }
 
     /// Minimises every column at `c` from where it stands.
@@ -255,7 +285,8 @@ impl<T: Working> Primal<'_, T> {
         for column in columns.iter_mut() {
             column.best = (f64::INFINITY, 0);
             column.outcome.status = Status::MaxIter;
-            column.sigma = self.widest();
+            column.widest = self.widest(column, c);
+            (column.sigma, column.since) = (column.widest, 0);
         }
         let mut open: Vec<&mut Column> = columns.iter_mut().collect();
         let mut share = self.y.len() / NEAR;
@@ -272,7 +303,7 @@ impl<T: Working> Primal<'_, T> {
                 return Ok(());
             }
             // From the first centre on little moves, and what moves is near a kink.
-            let centred = open.iter().all(|column| column.sigma > self.widest());
+            let centred = open.iter().all(|column| column.sigma > column.widest);
             let near = if centred { self.near(&open, share) } else { Vec::new() };
             if near.is_empty() || 2 * near.len() > self.y.len() {
                 let mut moving: Vec<&mut Column> =
@@ -281,7 +312,7 @@ impl<T: Working> Primal<'_, T> {
                 open = columns.iter_mut().filter(|column| self.goes_on(column)).collect();
             } else {
                 for column in &mut open {
-                    column.sigma = NARROWER * self.widest();
+                    column.sigma = NARROWER * column.widest;
                 }
                 self.solve_near(&mut open, &near, c, preconditioner)?;
                 share += share / 2;
@@ -352,7 +383,8 @@ impl<T: Working> Primal<'_, T> {
         let mut parts: Vec<Column> = (columns.iter().zip(&weights).zip(&far).zip(images))
             .map(|(((column, weight), far), image)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
-                let mut part = self.column(weight, column.w.clone(), column.b, g, centre, column.sigma);
+                let mut part = self.column(weight, column.w.clone(), column.b, g, centre);
+                (part.sigma, part.widest) = (column.sigma, column.widest);
                 (part.a, part.s) = (pick(&column.a), pick(&column.s));
                 part.frozen = (image, far.iter().sum(), far.iter().map(|a| a.abs()).sum());
                 part.scale = column.scale;
@@ -487,7 +519,15 @@ impl<T: Working> Primal<'_, T> {
         if !self.is_smooth() && inner <= (0.5 * column.mismatch).max(0.05 * wanted) {
             // A wide band moves far in few steps, a narrow one ends exact.
             column.sigma *= if column.mismatch > FAR * wanted { NARROWER } else { 2.0 };
+            column.since = 0;
             column.centre.copy_from_slice(&column.a);
+            return false;
+        }
+        column.since += 1;
+        if !self.is_smooth() && column.since > MAX_STEPS && column.sigma > SMOOTHEST * column.widest {
+            // So many kinks lie on the way that each step is short: a wider band has fewer.
+            column.sigma /= NARROWER;
+            (column.since, column.best) = (0, (f64::INFINITY, 0));
             return false;
         }
         true
