@@ -83,8 +83,9 @@ fn decisions<T: Working>(
     Ok(f)
 }
 
-/// From this rank on, a factor in rank dimensions is dear.
+/// From this rank on a factor in rank dimensions is dear, and up to so many rows the matrix ZZᵀ is small.
 const LARGE_RANK: usize = 256;
+const FEW_ROWS: usize = 8192;
 
 /// Numbers a row beside the features, for each problem in work: weights, and at the C's at hand and the two before it
 /// the values f, the slopes, the centre and the curvature.
@@ -129,7 +130,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     let storage = Storage::plan::<T>(request.x.nrows(), nystrom.rank(), beside(request, folds), true)?;
     let mut features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
-    if features.rank() >= LARGE_RANK && features.n() <= 2 * features.rank() {
+    if features.rank() >= LARGE_RANK && features.n() <= FEW_ROWS.min(2 * features.rank()) {
         return fit_product(request, nystrom, &features, control);
     }
     let mean = features.centre();
