@@ -143,7 +143,8 @@ class _KernelPathBase(BaseEstimator):
         folds, seed = self._randomised(cv, X, y, groups)
         gammas = self._gammas(settings, X, weight, seed)
         check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
-        if settings.low_rank is not None:
+        approximation, threads = settings.low_rank, settings.n_threads
+        if approximation is not None:
             self._check_low_rank(settings, folds)
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
@@ -152,7 +153,7 @@ class _KernelPathBase(BaseEstimator):
             bases, paths = [], []
             for gamma in gammas:
                 kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
-                basis = self._basis(settings, matrix, weight, kernel, seed)
+                basis = None if approximation is None else approximation.found(matrix, kernel, seed, threads, weight)
                 bases.append(basis)
                 paths.append(
                     self._fitted_paths(
@@ -165,7 +166,7 @@ class _KernelPathBase(BaseEstimator):
                         tol=settings.tol,
                         max_iter=settings.max_iter,
                         dtype=settings.dtype,
-                        n_threads=settings.n_threads,
+                        n_threads=threads,
                         time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
                         progress=progress,
                         low_rank=basis,
@@ -297,17 +298,6 @@ class _KernelPathBase(BaseEstimator):
             value = _core.bandwidth(X, settings.kernel, rule, seed, weight)
             return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
         return list(gamma)
-
-    @staticmethod
-    def _basis(
-        settings: Settings, X: Any, weight: Weights | None, kernel: dict[str, Any], seed: int
-    ) -> _core.Nystrom | None:
-        """Landmarks, chosen without a look at targets, and their map; None for the exact kernel."""
-        low_rank = settings.low_rank
-        if low_rank is None:
-            return None
-        of = low_rank.landmarks, low_rank.n_landmarks, low_rank.rank, seed
-        return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=settings.n_threads)
 
     def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any, rows: Any) -> None:
         for name in ("landmarks_", "landmark_indices_", "rank_", "approximation_"):

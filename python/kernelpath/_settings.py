@@ -35,17 +35,20 @@ class LowRank:
     rank: int | None
 
     @classmethod
-    def of(cls, estimator: Any, asked: Any) -> LowRank | None:
-        """None for the exact kernel; `asked` goes before the estimator's own word."""
-        low_rank = estimator.low_rank if asked is None else asked
-        if not isinstance(low_rank, bool | np.bool_):
-            raise TypeError(f"low_rank must be True or False, got {low_rank!r}")
-        of = cls(
+    def of(cls, estimator: Any) -> LowRank:
+        """Check the parameters of `estimator`."""
+        return cls(
             landmarks=checked_landmarks(estimator.landmarks),
             n_landmarks=_integer("n_landmarks", estimator.n_landmarks, at_least=1),
             rank=None if estimator.rank is None else _integer("rank", estimator.rank, at_least=1),
         )
-        return of if low_rank else None
+
+    def found(
+        self, X: Any, kernel: dict[str, Any], seed: int, n_threads: int, weight: npt.NDArray[np.float64] | None = None
+    ) -> _core.Nystrom:
+        """Landmarks, chosen without a look at targets, and their map."""
+        of = self.landmarks, self.n_landmarks, self.rank, seed
+        return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=n_threads)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class Settings:
     def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
         choice("device", estimator.device, DEVICES)
+        asked = estimator.low_rank if low_rank is None else low_rank
+        if not isinstance(asked, bool | np.bool_):
+            raise TypeError(f"low_rank must be True or False, got {asked!r}")
+        approximation = LowRank.of(estimator)
         by_lambda = estimator.lambdas is not None
         return cls(
             kernel=_kernel(estimator.kernel),
@@ -88,7 +95,7 @@ class Settings:
             else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
             n_threads=n_threads(estimator.n_jobs),
-            low_rank=LowRank.of(estimator, low_rank),
+            low_rank=approximation if asked else None,
         )
 
     def among_rows(self, rows: npt.NDArray[Any], n_rows: int) -> Settings:

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
 from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
-from kernelpath._landmarks import Approximation, checked_landmarks, landmark_rows
-from kernelpath._settings import AUTO_GRID, _dtype, _gamma, _integer, _kernel, called, n_threads, number
+from kernelpath._landmarks import Approximation, landmark_rows
+from kernelpath._settings import AUTO_GRID, LowRank, _dtype, _gamma, _integer, _kernel, called, n_threads, number
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
 
@@ -128,9 +128,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         kernel, gamma = _kernel(self.kernel), _one_gamma(self.gamma)
         degree, coef0 = _integer("degree", self.degree, at_least=1), number("coef0", self.coef0)
-        landmarks = checked_landmarks(self.landmarks)
-        n_landmarks = _integer("n_landmarks", self.n_landmarks, at_least=1)
-        rank = None if self.rank is None else _integer("rank", self.rank, at_least=1)
+        low_rank = LowRank.of(self)
         threads = n_threads(self.n_jobs)
         _dtype(self.dtype)
         X = _readable(_numeric(self, X, reset=True))
@@ -138,10 +136,10 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
         self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
-        found = _core.nystrom(matrix, landmarks, n_landmarks, rank, seed, **self._kernel, n_threads=threads)
+        found = low_rank.found(matrix, self._kernel, seed, threads)
         self.map_ = found.map
         self.landmark_indices_ = found.indices
-        self.landmarks_ = landmark_rows(found, landmarks, None if self._is_precomputed() else X)
+        self.landmarks_ = landmark_rows(found, low_rank.landmarks, None if self._is_precomputed() else X)
         self.rank_ = self.map_.shape[1]
         self.approximation_ = Approximation.of(found)
         self.gamma_ = None if kernel in KERNELS_WITHOUT_GAMMA else value

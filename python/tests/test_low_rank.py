@@ -1,8 +1,6 @@
 """low_rank=True: the certificate, the exact estimators on the same kernel, the attributes, and what is refused."""
 
 import pickle
-import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -13,6 +11,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from children import interrupted_in
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_blobs
@@ -768,20 +767,7 @@ print("not interrupted")
 @pytest.mark.parametrize(("phase", "n", "p", "m"), [("kernel", 20_000, 200, 800), ("path", 8000, 5, 200)])
 def test_interrupt_is_heard_within_a_second(phase, n, p, m):
     """While features are computed, and while models are solved."""
-    code = textwrap.dedent(CHILD.format(phase=phase, n=n, p=p, m=m))
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert child.stdout is not None
-        assert child.stdout.readline().strip() == phase
-        time.sleep(0.1)
-        started = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        output = child.stdout.readline()
-        seconds = time.monotonic() - started
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
+    output, seconds = interrupted_in(phase, textwrap.dedent(CHILD.format(phase=phase, n=n, p=p, m=m)))
     assert output.strip() == "interrupted"
     assert seconds < 1.0
 

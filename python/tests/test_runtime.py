@@ -2,14 +2,13 @@
 
 import io
 import re
-import signal
-import subprocess
 import sys
 import textwrap
 import time
 
 import numpy as np
 import pytest
+from children import interrupted_in
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelSVC, _core, _progress
@@ -85,23 +84,7 @@ print("not interrupted")
 @pytest.mark.parametrize(("phase", "n", "p"), [("start", 12_000, 1000), ("kernel", 6000, 4000), ("path", 3000, 5)])
 def test_interrupt_is_heard_within_a_second(phase, n, p):
     """While the data is read and the matrix allocated, while it is filled, and while models are solved."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(CHILD.format(n=n, p=p))], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.strip() == phase:
-                break
-        time.sleep(0.1)
-        started = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        output = child.stdout.readline()
-        seconds = time.monotonic() - started
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
+    output, seconds = interrupted_in(phase, textwrap.dedent(CHILD.format(n=n, p=p)))
     assert output.strip() == "interrupted"
     assert seconds < 1.0
 

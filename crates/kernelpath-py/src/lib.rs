@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use boundary::{Matrix, run, unwrap};
 use faer::Mat;
+use kernelpath::cv::Record;
 use kernelpath::features::transform;
 use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
 use kernelpath::{
@@ -421,15 +422,14 @@ struct PathFit {
     fit: Fit,
 }
 
-impl PathFit {
-    fn records<'py, T: numpy::Element>(
-        &self,
-        py: Python<'py>,
-        of: impl Fn(&kernelpath::cv::Record) -> T,
-    ) -> PyResult<Bound<'py, PyArray2<T>>> {
-        let values: Vec<T> = self.fit.records.iter().flatten().map(of).collect();
-        values.into_pyarray(py).reshape([self.fit.records.len(), self.fit.cs.len()])
-    }
+/// Something of every model, a row a fold and last the refit, a column a C.
+fn of_records<'py, B, T: Element>(
+    py: Python<'py>,
+    records: &[Vec<Record<B>>],
+    of: impl Fn(&Record<B>) -> T,
+) -> PyResult<Bound<'py, PyArray2<T>>> {
+    let columns = records.first().map_or(0, Vec::len);
+    records.iter().flatten().map(of).collect::<Vec<T>>().into_pyarray(py).reshape([records.len(), columns])
 }
 
 #[pymethods]
@@ -444,31 +444,31 @@ impl PathFit {
     /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.gap())
+        of_records(py, &self.fit.records, |r| r.certificate.gap())
     }
 
     /// Solver steps, shape (n_folds + 1, n_C).
     #[getter]
     fn n_iter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        self.records(py, |r| r.steps as i64)
+        of_records(py, &self.fit.records, |r| r.steps as i64)
     }
 
     /// Positions in STATUS_NAMES, shape (n_folds + 1, n_C).
     #[getter]
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        self.records(py, |r| r.status as u8)
+        of_records(py, &self.fit.records, |r| r.status as u8)
     }
 
     /// Primal objective values, shape (n_folds + 1, n_C).
     #[getter]
     fn primal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.primal)
+        of_records(py, &self.fit.records, |r| r.certificate.primal)
     }
 
     /// Dual objective values, shape (n_folds + 1, n_C).
     #[getter]
     fn dual<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.dual)
+        of_records(py, &self.fit.records, |r| r.certificate.dual)
     }
 
     /// Intercepts of the refit, shape (n_C,).

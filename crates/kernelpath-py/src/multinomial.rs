@@ -1,13 +1,12 @@
 //! The multinomial loss: several classes in one model.
 
-use kernelpath::multinomial::Record;
 use kernelpath::{Multinomial, MultinomialFit as Fit, Precision, Settings};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::boundary::{Matrix, run, unwrap};
-use crate::{control, kernel_fn, matrix, read_folds};
+use crate::{control, kernel_fn, matrix, of_records, read_folds};
 
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
 /// class of each row, from 0.
@@ -60,15 +59,6 @@ pub struct MultinomialFit {
 }
 
 impl MultinomialFit {
-    fn records<'py, T: numpy::Element>(
-        &self,
-        py: Python<'py>,
-        of: impl Fn(&Record) -> T,
-    ) -> PyResult<Bound<'py, PyArray2<T>>> {
-        let values: Vec<T> = self.fit.records.iter().flatten().map(of).collect();
-        values.into_pyarray(py).reshape([self.fit.records.len(), self.fit.cs.len()])
-    }
-
     /// Values of rows, given C by C and in each row after row, as an array of shape (n_rows, n_C, n_classes).
     fn by_row<'py>(&self, py: Python<'py>, by_c: &[Vec<f64>], rows: usize) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let k = self.fit.classes;
@@ -88,31 +78,31 @@ impl MultinomialFit {
     /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.gap())
+        of_records(py, &self.fit.records, |r| r.certificate.gap())
     }
 
     /// Solver steps, shape (n_folds + 1, n_C).
     #[getter]
     fn n_iter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        self.records(py, |r| r.steps as i64)
+        of_records(py, &self.fit.records, |r| r.steps as i64)
     }
 
     /// Positions in STATUS_NAMES, shape (n_folds + 1, n_C).
     #[getter]
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        self.records(py, |r| r.status as u8)
+        of_records(py, &self.fit.records, |r| r.status as u8)
     }
 
     /// Primal objective values, shape (n_folds + 1, n_C).
     #[getter]
     fn primal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.primal)
+        of_records(py, &self.fit.records, |r| r.certificate.primal)
     }
 
     /// Dual objective values, shape (n_folds + 1, n_C).
     #[getter]
     fn dual<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.records(py, |r| r.certificate.dual)
+        of_records(py, &self.fit.records, |r| r.certificate.dual)
     }
 
     /// Intercepts of the refit, shape (n_C, n_classes).

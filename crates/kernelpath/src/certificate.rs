@@ -10,6 +10,7 @@
 //! indefinite kernel it is 0 at stationary points, and no more is claimed).
 
 use crate::loss::{Loss, best_intercept};
+use crate::simd::dot;
 
 /// Objective values and gap of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +54,6 @@ pub fn certify(
     enough: f64,
     k_times: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Certificate {
-    let dot = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(a, b)| a * b).sum::<f64>();
     let primal = losses(loss, y, weight, b, k_beta) + 0.5 * dot(beta, k_beta);
     let theta = feasible(loss, y, weight, beta);
     let quadratic = if theta == beta { dot(beta, k_beta) } else { dot(&theta, &k_times(&theta)) };
@@ -82,9 +82,8 @@ pub(crate) fn certify_features(
     theta: &[f64],
     image: &[f64],
 ) -> Certificate {
-    let half_square = |v: &[f64]| 0.5 * v.iter().map(|v| v * v).sum::<f64>();
-    let primal = losses(loss, y, weight, b, f) + half_square(w);
-    let dual = dual_losses(loss, y, weight, theta) - half_square(image);
+    let primal = losses(loss, y, weight, b, f) + 0.5 * dot(w, w);
+    let dual = dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image);
     Certificate { primal, dual: if (primal - dual).abs() <= rounding(loss, y, weight, b, f) { primal } else { dual } }
 }
 

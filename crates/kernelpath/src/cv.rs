@@ -163,15 +163,15 @@ pub struct Request<'a> {
 
 /// One model of the path, as far as it is kept.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct Record<B = f64> {
     /// How its solve ended.
     pub status: Status,
     /// Steps it took.
     pub steps: usize,
     /// Its proof.
     pub certificate: Certificate,
-    /// Intercept.
-    pub b: f64,
+    /// Intercept; of the multinomial loss one a class, which sum to 0.
+    pub b: B,
 }
 
 impl Record {
@@ -272,6 +272,9 @@ pub fn select(scores: &[Vec<f64>], cs: &[f64], rule: Selection) -> Option<usize>
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task.
 pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     check(request)?;
+    for task in &request.tasks {
+        request.solver.engine(task.loss, task.y.len())?;
+    }
     pool(request.threads)?.install(|| {
         let n = request.x.nrows();
         let units = if request.kernel.shape == Shape::Precomputed {
@@ -341,7 +344,6 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
     let n = request.x.nrows();
     task.loss.check()?;
     let rows = task.rows.as_ref().map_or(n, Vec::len);
-    request.solver.engine(task.loss, rows)?;
     if let Some(rows) = &task.rows {
         if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {
             return Err(Error::Rows { row: rows[at + 1], problem: "does not come after the one before it" });

@@ -55,13 +55,6 @@ impl<'a, T: Entry> Ledger<'a, T> {
         Self { shared, plans, cs, control, kept }
     }
 
-    /// Positions of the C's in rising order.
-    pub fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.cs.len()).collect();
-        order.sort_by(|&a, &b| self.cs[a].total_cmp(&self.cs[b]));
-        order
-    }
-
     /// Recomputes Kβ of all solutions in one product, judges them and keeps them; a later solution of the
     /// same problem replaces an earlier one. `seen` gets each certified gap with Kβ.
     pub fn settle(&self, batch: Vec<Solution>, mut seen: impl FnMut(usize, f64, &[f64])) -> Result<()> {
@@ -130,15 +123,12 @@ fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
     a.iter().zip(b).all(is_multiple).then_some(ratio)
 }
 
-pub(crate) fn record(outcome: Outcome, certificate: Certificate, b: f64, tol: f64) -> Record {
-    Record { status: proved_status(outcome, certificate, tol), steps: outcome.steps, certificate, b }
-}
-
 /// The certificate has the last word on whether a model converged.
-pub(crate) fn proved_status(outcome: Outcome, certificate: Certificate, tol: f64) -> Status {
-    match outcome.status {
+pub(crate) fn record<B>(outcome: Outcome, certificate: Certificate, b: B, tol: f64) -> Record<B> {
+    let status = match outcome.status {
         _ if certificate.gap() <= tol => Status::Converged,
         Status::Converged => Status::Stalled,
         other => other,
-    }
+    };
+    Record { status, steps: outcome.steps, certificate, b }
 }

@@ -184,7 +184,7 @@ fn check_low_rank(request: &Request) -> Result<()> {
     }
     match request.solver {
         // In rank dimensions Newton's method serves every loss.
-        Solver::Auto | Solver::Newton => check(&Request { solver: Solver::Auto, ..request.clone() }),
+        Solver::Auto | Solver::Newton => check(request),
         _ => Err(Error::LowRank { what: "this solver", instead: "solver=\"auto\" or \"newton\"" }),
     }
 }

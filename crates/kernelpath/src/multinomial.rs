@@ -32,7 +32,7 @@ use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::{Plan, proved_status};
+use crate::ledger::{Plan, record};
 use crate::observe::{Control, Phase};
 use crate::problem::{Settings, Status};
 use crate::softmax::Softmax;
@@ -82,18 +82,8 @@ impl<'a> Multinomial<'a> {
     }
 }
 
-/// One model of the path, as far as it is kept.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// How its solve ended.
-    pub status: Status,
-    /// Steps it took.
-    pub steps: usize,
-    /// Its proof.
-    pub certificate: Certificate,
-    /// Intercept of each class; their sum is 0.
-    pub b: Vec<f64>,
-}
+/// A model with an intercept a class.
+pub type Record = crate::cv::Record<Vec<f64>>;
 
 /// Every model of a fit: folds × C's and the refit.
 #[derive(Debug, Clone)]
@@ -337,13 +327,6 @@ impl<'a, T: Entry> Ledger<'a, T> {
         Self { problem, plans, cs, control, kept: plans.iter().map(|_| nothing()).collect() }
     }
 
-    /// Positions of the C's in rising order.
-    pub fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.cs.len()).collect();
-        order.sort_by(|&a, &b| self.cs[a].total_cmp(&self.cs[b]));
-        order
-    }
-
     /// Recomputes f = KB of the columns of these plans at the C of index `c` in one product, judges and keeps them; a
     /// later solution of the same problem replaces an earlier one. The gap of each.
     pub fn settle(&mut self, c: usize, plans: &[usize], columns: &mut [SoftmaxColumn]) -> Result<Vec<f64>> {
@@ -363,8 +346,7 @@ impl<'a, T: Entry> Ledger<'a, T> {
             let certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
             gaps.push(certificate.gap());
             let kept = &mut self.kept[plan];
-            let status = proved_status(*outcome, certificate, settings.tol);
-            kept.records[c] = Record { status, steps: outcome.steps, certificate, b: b.clone() };
+            kept.records[c] = record(*outcome, certificate, b.clone(), settings.tol);
             kept.values[c] = match &self.plans[plan].scored {
                 None => beta.clone(),
                 Some(units) => {

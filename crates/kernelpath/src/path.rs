@@ -27,6 +27,13 @@ pub fn logspace(first: f64, last: f64, count: usize) -> Vec<f64> {
         .collect()
 }
 
+/// Positions of the C's in rising order.
+pub(crate) fn rising(cs: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cs.len()).collect();
+    order.sort_by(|&a, &b| cs[a].total_cmp(&cs[b]));
+    order
+}
+
 /// Fails on an empty grid and on values that are not positive numbers.
 pub(crate) fn check_cs(cs: &[f64]) -> Result<()> {
     if cs.is_empty() {

@@ -19,3 +19,8 @@ impl<R, F: FnOnce() -> R> pulp::WithSimd for Closure<F> {
         (self.0)()
     }
 }
+
+/// aᵀb, summed in order.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

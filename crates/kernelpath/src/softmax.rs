@@ -15,6 +15,7 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 use crate::certificate::Certificate;
+use crate::simd::dot;
 
 /// Newton steps for the intercepts alone.
 const MAX_INTERCEPT_STEPS: usize = 50;
@@ -255,10 +256,6 @@ fn make_distribution(pi: &mut [f64]) -> f64 {
 
 fn largest(g: &[f64]) -> f64 {
     g.iter().fold(f64::NEG_INFINITY, |a, g| a.max(*g))
-}
-
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

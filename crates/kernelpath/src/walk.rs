@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::gram::Gram;
 use crate::ledger::{Ledger, Solution};
 use crate::observe::Control;
-use crate::path::{Path, constant_starts};
+use crate::path::{Path, constant_starts, rising};
 use crate::problem::Shared;
 use crate::solver::Working;
 
@@ -48,7 +48,7 @@ pub(crate) fn walk<T: Working>(
     control: &Control,
 ) -> Result<()> {
     let workers = if all_threads { rayon::current_num_threads() } else { 1 };
-    let order = ledger.order();
+    let order = rising(ledger.cs);
     let small = Gram::<T>::bytes(shared.gram.n()) < SMALL_GRAM;
     let all = ledger.plans.len();
     let most_open = if control.budget_seconds().is_some() { all } else { workers + usize::from(small) };

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::ledger::{Ledger, Solution};
 use crate::observe::Control;
+use crate::path::rising;
 use crate::problem::{Outcome, Status};
 
 /// The decomposition of one Gram matrix.
@@ -112,7 +113,7 @@ impl<'a> ClosedForm<'a> {
     pub fn sweep<T: Entry>(&self, ledger: &Ledger<T>) -> Result<()> {
         let held_out = |weight: &Vec<f64>| (0..weight.len()).filter(|&i| weight[i] == 0.0).collect();
         let sets: Vec<Vec<usize>> = ledger.plans.iter().map(|plan| held_out(&plan.weight)).collect();
-        for (done, c) in ledger.order().into_iter().enumerate() {
+        for (done, c) in rising(ledger.cs).into_iter().enumerate() {
             if done > 0 && self.control.out_of_time() {
                 break;
             }

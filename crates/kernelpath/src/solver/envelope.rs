@@ -27,12 +27,9 @@ impl Envelope {
         let sigma = self.sigma * cw;
         let (lo, mid, hi) = (cw * k.lo, cw * k.mid, cw * k.hi);
         let (low, high) = (centre + sigma * (k.kink_low - g), centre + sigma * (k.kink_high - g));
-        if low < mid {
-            (low.max(lo), if low > lo { sigma } else { 0.0 })
-        } else if high > mid {
-            (high.min(hi), if high < hi { sigma } else { 0.0 })
-        } else {
-            (mid, 0.0)
+        match slope(low, high, lo, mid, hi) {
+            (a, Place::Level) => (a, 0.0),
+            (a, Place::Lower | Place::Upper) => (a, sigma),
         }
     }
 
@@ -42,5 +39,24 @@ impl Envelope {
         let Some(k) = self.loss.kinks(y) else { return 0.0 };
         let above = (a - cw * k.mid).max(0.0);
         (cw * self.loss.value(y, g) - k.kink_low * (a - above) - k.kink_high * above + a * g).max(0.0)
+    }
+}
+
+/// Where a stands: strictly inside a segment, or at a level.
+pub(super) enum Place {
+    Lower,
+    Upper,
+    Level,
+}
+
+/// a(g), given where the slopes of the lower and of the upper segment would take it: ā + σ(kink − g) of each.
+#[inline(always)]
+pub(super) fn slope(low: f64, high: f64, lo: f64, mid: f64, hi: f64) -> (f64, Place) {
+    if low < mid {
+        (low.max(lo), if low > lo { Place::Lower } else { Place::Level })
+    } else if high > mid {
+        (high.min(hi), if high < hi { Place::Upper } else { Place::Level })
+    } else {
+        (mid, Place::Level)
     }
 }

@@ -28,24 +28,26 @@ use crate::error::Result;
 use crate::ledger::{Ledger, Solution};
 use crate::loss::best_intercept;
 use crate::observe::Control;
+use crate::path::rising;
 use crate::problem::{Outcome, Shared, Status};
+use crate::simd::dot;
 
 use super::cholesky::Working;
 use super::low_rank::LowRank;
 use super::precondition::Preconditioner;
 
 /// Newton steps for one problem.
-const MAX_NEWTON: usize = 100;
+pub(super) const MAX_NEWTON: usize = 100;
 
 /// Passes over K for one step.
-const MAX_PASSES: usize = 400;
+pub(super) const MAX_PASSES: usize = 400;
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
-const STEP_GAP: f64 = 1e-2;
-const LAST_GAP: f64 = 0.1;
+pub(super) const STEP_GAP: f64 = 1e-2;
+pub(super) const LAST_GAP: f64 = 0.1;
 
 /// Steps without the gap halving before a problem counts as stalled.
-const PATIENCE: usize = 8;
+pub(super) const PATIENCE: usize = 8;
 
 /// A problem in work: β, f = Kβ to working precision, b.
 #[derive(Clone)]
@@ -131,7 +133,7 @@ impl<'a, T: Working> Newton<'a, T> {
         let mut last: Vec<Column> = ledger.plans.iter().map(|plan| constant(&plan.weight)).collect();
         let mut before: Vec<Column> = last.clone();
         let (mut c0, mut c1) = (0.0, 0.0);
-        for (step, k) in ledger.order().into_iter().enumerate() {
+        for (step, k) in rising(ledger.cs).into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
@@ -182,14 +184,7 @@ impl<'a, T: Working> Newton<'a, T> {
     /// The best of the last solution and two lines through the last two: in C, and in log C.
     fn start<'b>(&self, last: &Column<'b>, before: &Column<'b>, (c0, c1, c): (f64, f64, f64)) -> Column<'b> {
         let mut best: Option<(f64, f64)> = None;
-        let mut lines = vec![0.0];
-        if c1 > c0 {
-            lines.push((c - c1) / (c1 - c0));
-        }
-        if c0 > 0.0 && c1 > c0 {
-            lines.push((c / c1).ln() / (c1 / c0).ln());
-        }
-        for t in lines {
+        for t in lines(c0, c1, c) {
             let line = |a: f64, b: f64| a + t * (a - b);
             let shift = line(last.b, before.b);
             let mut quadratic = 0.0;
@@ -363,7 +358,6 @@ impl<'a, T: Working> Newton<'a, T> {
     fn step(&self, column: &mut Column, direction: &Direction, c: f64) -> bool {
         let Shared { loss, y, .. } = self.shared;
         let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
-        // The primal is convex along the line: its slope can be bisected.
         let slope_at = |t: f64| {
             let pull: f64 = (0..y.len())
                 .filter(|&i| column.weight[i] > 0.0)
@@ -380,33 +374,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 (column.beta[i] + t * direction.beta[i], g)
             })
         };
-        let now = gap_at(0.0);
-        let (mut t, mut gap) = (1.0, gap_at(1.0));
-        while t > 0.01 && gap > 0.1 * now {
-            let shorter = gap_at(0.7 * t);
-            if shorter >= gap && gap < (1.0 - 0.1 * t) * now {
-                break;
-            }
-            (t, gap) = (0.7 * t, shorter);
-        }
-        if t <= 0.01 {
-            let slope = slope_at(0.0);
-            if slope >= 0.0 {
-                return false;
-            }
-            t = 1.0;
-            if slope_at(1.0) > -0.1 * slope {
-                let (mut low, mut high) = (0.0, 1.0);
-                for _ in 0..30 {
-                    t = 0.5 * (low + high);
-                    let slope_here = slope_at(t);
-                    if slope_here.abs() <= -0.1 * slope {
-                        break;
-                    }
-                    if slope_here < 0.0 { low = t } else { high = t }
-                }
-            }
-        }
+        let Some(t) = step_length(gap_at, slope_at) else { return false };
         for (beta, d) in column.beta.iter_mut().zip(&direction.beta) {
             *beta += t * d;
         }
@@ -525,6 +493,52 @@ impl<'a, T: Working> Newton<'a, T> {
     }
 }
 
+/// How far a line through the solutions at c0 and c1 may be followed to reach c: not at all, in C, or in log C.
+pub(super) fn lines(c0: f64, c1: f64, c: f64) -> Vec<f64> {
+    let mut lines = vec![0.0];
+    if c1 > c0 {
+        lines.push((c - c1) / (c1 - c0));
+    }
+    if c0 > 0.0 && c1 > c0 {
+        lines.push((c / c1).ln() / (c1 / c0).ln());
+    }
+    lines
+}
+
+/// The t in (0, 1] to which the gap falls along a direction, or if it does not, the primal; `None` if neither does.
+pub(super) fn step_length(gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) -> f64) -> Option<f64> {
+    let now = gap_at(0.0);
+    let (mut t, mut gap) = (1.0, gap_at(1.0));
+    while t > 0.01 && gap > 0.1 * now {
+        let shorter = gap_at(0.7 * t);
+        if shorter >= gap && gap < (1.0 - 0.1 * t) * now {
+            break;
+        }
+        (t, gap) = (0.7 * t, shorter);
+    }
+    if t > 0.01 {
+        return Some(t);
+    }
+    // The primal is convex along the line: its slope can be bisected.
+    let slope = slope_at(0.0);
+    if slope.is_nan() || slope >= 0.0 {
+        return None;
+    }
+    if slope_at(1.0) <= -0.1 * slope {
+        return Some(1.0);
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..30 {
+        t = 0.5 * (low + high);
+        let here = slope_at(t);
+        if here.abs() <= -0.1 * slope {
+            break;
+        }
+        if here < 0.0 { low = t } else { high = t }
+    }
+    Some(t)
+}
+
 /// Conjugate gradients on one system.
 struct Gradients<'a> {
     system: &'a System,
@@ -603,8 +617,4 @@ impl<'a> Gradients<'a> {
             self.residual[i] -= t * (self.search[i] + self.system.root[i] * product);
         }
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -14,9 +14,10 @@
 //! ```
 //!
 //! by conjugate gradients for all problems as one block, preconditioned by one Cholesky factor of their mean, or by one
-//! each where that is cheaper than the passes; only rows with curvature take part. b is moved to where Σa = 0 after each step, so a is dual feasible, and the duality
-//! gap is ½‖e‖² plus what a misses of being a slope of the loss. Of a piecewise-linear loss the minimum of the
-//! envelopes is the next centre (Rockafellar 1976), until the gap is small: the limit solves the problem itself.
+//! each where that is cheaper than the passes; only rows with curvature take part. b is moved to where Σa = 0 after each
+//! step, so a is dual feasible, and the duality gap is ½‖e‖² plus what a misses of being a slope of the loss. Of a
+//! piecewise-linear loss the minimum of the envelopes is the next centre (Rockafellar 1976), until the gap is small: the
+//! limit solves the problem itself.
 
 use std::ops::Range;
 
@@ -30,7 +31,9 @@ use crate::error::Result;
 use crate::ledger::{Plan, record};
 use crate::loss::{Loss, best_intercept};
 use crate::observe::Control;
+use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
+use crate::simd::dot;
 
 use super::cholesky::{Cholesky, Working};
 use super::envelope::Envelope;
@@ -105,6 +108,8 @@ struct Column<'a> {
     frozen: (Vec<f64>, f64, f64),
     /// Best gap so far, and steps since it halved.
     best: (f64, usize),
+    /// Whether a Newton step is due.
+    due: bool,
     outcome: Outcome,
 }
 
@@ -132,13 +137,11 @@ impl<T: Working> Primal<'_, T> {
     pub fn sweep(&self, plans: &[Plan], cs: &[f64]) -> Result<Vec<Reduced>> {
         let nothing = || Reduced { records: vec![Record::NOT_RUN; cs.len()], w: vec![Vec::new(); cs.len()] };
         let mut kept: Vec<Reduced> = plans.iter().map(|_| nothing()).collect();
-        let mut order: Vec<usize> = (0..cs.len()).collect();
-        order.sort_by(|&a, &b| cs[a].total_cmp(&cs[b]));
         let mut preconditioner = Preconditioner { shared: None, passes: 0 };
         let mut before: Option<(f64, Vec<Column>)> = None;
         let mut last: Option<(f64, Vec<Column>)> = None;
         let mut accuracy = self.accuracy;
-        for (step, k) in order.into_iter().enumerate() {
+        for (step, k) in rising(cs).into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
@@ -243,7 +246,7 @@ impl<T: Working> Primal<'_, T> {
         let outcome = Outcome { status: Status::MaxIter, steps: 0 };
         let (a, s, error, frozen) = (vec![0.0; n], vec![0.0; n], vec![0.0; rank], (vec![0.0; rank], 0.0, 0.0));
         let (primal, mismatch, scale, best) = (0.0, 0.0, 0.0, (f64::INFINITY, 0));
-        let (sigma, widest, since) = (0.0, 0.0, 0); // `solve` sets them
+        let (sigma, widest, since, due) = (0.0, 0.0, 0, false); // `solve` sets them
         Column {
             weight,
             w,
@@ -261,6 +264,7 @@ impl<T: Working> Primal<'_, T> {
             scale,
             frozen,
             best,
+            due,
             outcome,
         }
     }
@@ -291,7 +295,7 @@ impl<T: Working> Primal<'_, T> {
         let mut open: Vec<&mut Column> = columns.iter_mut().collect();
         let mut share = self.y.len() / NEAR;
         loop {
-            let moving = self.round(&mut open, c, 0.5)?;
+            self.round(&mut open, c, 0.5)?;
             open.retain(|column| self.goes_on(column));
             if open.is_empty() {
                 return Ok(());
@@ -306,10 +310,7 @@ impl<T: Working> Primal<'_, T> {
             let centred = open.iter().all(|column| column.sigma > column.widest);
             let near = if centred { self.near(&open, share) } else { Vec::new() };
             if near.is_empty() || 2 * near.len() > self.y.len() {
-                let mut moving: Vec<&mut Column> =
-                    open.into_iter().zip(moving).filter(|(_, moves)| *moves).map(|(column, _)| column).collect();
-                self.step(&mut moving, c, preconditioner)?;
-                open = columns.iter_mut().filter(|column| self.goes_on(column)).collect();
+                self.step(&mut open, c, preconditioner)?;
             } else {
                 for column in &mut open {
                     column.sigma = NARROWER * column.widest;
@@ -324,17 +325,16 @@ impl<T: Working> Primal<'_, T> {
         column.outcome.status == Status::MaxIter && column.outcome.steps < self.settings.max_iter
     }
 
-    /// b, a and S of every column and its gap, which is small enough at this share of the tolerance; which of them a
-    /// Newton step is due for.
-    fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<Vec<bool>> {
+    /// b, a and S of every column and its gap, which is small enough at this share of the tolerance.
+    fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<()> {
         columns.par_iter_mut().for_each(|column| self.look(column, c));
         let pulls: Vec<&[f64]> = columns.iter().map(|column| &column.a[..]).collect();
         let images = self.design.transposed_times(&pulls, self.accuracy, self.control)?;
-        let judged = columns.par_iter_mut().zip(&images).map(|(column, image)| {
+        columns.par_iter_mut().zip(&images).for_each(|(column, image)| {
             column.scale = if column.frozen.2 > 0.0 { column.scale } else { column.primal.abs() };
-            self.judge(column, image, share)
+            column.due = self.judge(column, image, share);
         });
-        Ok(judged.collect())
+        Ok(())
     }
 
     /// Rows whose a may change soon: in any column inside a segment, or among the `share` nearest to a kink.
@@ -349,11 +349,11 @@ impl<T: Working> Primal<'_, T> {
                     }
                     _ => f64::INFINITY,
                 };
-                let mut distances: Vec<f64> = (0..self.y.len()).map(distance).collect();
+                let distances: Vec<f64> = (0..self.y.len()).map(distance).collect();
                 let inside = column.s.iter().filter(|s| **s > 0.0).count();
                 let wanted = share.max(3 * inside).max(500).min(distances.len() - 1);
                 let reach = *distances.clone().select_nth_unstable_by(wanted, f64::total_cmp).1;
-                distances.iter_mut().zip(&column.s).map(|(d, s)| *s > 0.0 || *d <= reach && d.is_finite()).collect()
+                distances.iter().zip(&column.s).map(|(d, s)| *s > 0.0 || *d <= reach && d.is_finite()).collect()
             })
             .collect();
         (0..self.y.len()).filter(|&i| chosen.iter().any(|chosen| chosen[i])).collect()
@@ -393,10 +393,8 @@ impl<T: Working> Primal<'_, T> {
             .collect();
         let mut open: Vec<&mut Column> = parts.iter_mut().collect();
         for _ in 0..MAX_NEAR {
-            let moving = part.round(&mut open, c, 0.4)?;
-            let mut due: Vec<&mut Column> =
-                open.iter_mut().zip(moving).filter(|(_, moves)| *moves).map(|(column, _)| &mut **column).collect();
-            part.step(&mut due, c, preconditioner)?;
+            part.round(&mut open, c, 0.4)?;
+            part.step(&mut open, c, preconditioner)?;
             open.retain(|column| column.outcome.status == Status::MaxIter);
             if open.is_empty() || self.control.out_of_time() {
                 break;
@@ -533,12 +531,14 @@ impl<T: Working> Primal<'_, T> {
         true
     }
 
-    /// A Newton step of every column, as far as its objective falls.
+    /// A Newton step of every column that it is due for, as far as its objective falls.
     fn step(&self, columns: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner) -> Result<()> {
+        let mut columns: Vec<&mut Column> =
+            columns.iter_mut().filter(|column| column.due).map(|column| &mut **column).collect();
         if columns.is_empty() {
             return Ok(());
         }
-        let directions = self.directions(columns, preconditioner)?;
+        let directions = self.directions(&columns, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
         let images = self.design.times(&dw, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
@@ -767,8 +767,4 @@ fn added<const K: usize>(parts: &[[f64; K]]) -> [f64; K] {
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
     sum
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -16,6 +16,7 @@ use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
 
+use super::envelope::{Place, slope};
 use super::factor::KktFactor;
 
 /// Newton steps for one centre.
@@ -116,12 +117,11 @@ struct Wanted {
 fn wanted<T>(qp: &BoxQp<T>, i: usize, centre: f64, sigma: f64, g: f64) -> Wanted {
     let low = centre + sigma * (qp.kink_low[i] - g);
     let high = centre + sigma * (qp.kink_high[i] - g);
-    if low < qp.mid[i] {
-        Wanted { a: low.max(qp.lo[i]), inside: low > qp.lo[i], kink: qp.kink_low[i] }
-    } else if high > qp.mid[i] {
-        Wanted { a: high.min(qp.hi[i]), inside: high < qp.hi[i], kink: qp.kink_high[i] }
-    } else {
-        Wanted { a: qp.mid[i], inside: false, kink: 0.0 }
+    let (a, place) = slope(low, high, qp.lo[i], qp.mid[i], qp.hi[i]);
+    match place {
+        Place::Lower => Wanted { a, inside: true, kink: qp.kink_low[i] },
+        Place::Upper => Wanted { a, inside: true, kink: qp.kink_high[i] },
+        Place::Level => Wanted { a, inside: false, kink: 0.0 },
     }
 }
 

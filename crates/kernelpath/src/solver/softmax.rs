@@ -19,25 +19,15 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::multinomial::{Ledger, Problem};
 use crate::observe::Control;
+use crate::path::rising;
 use crate::problem::{Outcome, Status};
-use crate::softmax::{dot, softmax};
+use crate::simd::dot;
+use crate::softmax::softmax;
 
 use super::cholesky::Working;
 use super::coupled::{Coupled, Curvature};
 use super::low_rank::LowRank;
-
-/// Newton steps for one problem.
-const MAX_NEWTON: usize = 100;
-
-/// Passes over K for one step.
-const MAX_PASSES: usize = 400;
-
-/// A step is solved until the gap is so much of what it was, and of what is wanted.
-const STEP_GAP: f64 = 1e-2;
-const LAST_GAP: f64 = 0.1;
-
-/// Steps without the gap halving before a problem counts as stalled.
-const PATIENCE: usize = 8;
+use super::newton::{LAST_GAP, MAX_NEWTON, MAX_PASSES, PATIENCE, STEP_GAP, lines, step_length};
 
 /// A C that is so many times the last one is reached by others in between, each solved to this gap.
 const LONGEST_LEAP: f64 = 10.0;
@@ -128,7 +118,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
         let tol = self.problem.settings.tol;
         // Below it, every row stands close to the constant model.
         let easy = 1.0 / self.problem.largest_diagonal.max(f64::MIN_POSITIVE);
-        for (step, k) in ledger.order().into_iter().enumerate() {
+        for (step, k) in rising(ledger.cs).into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
@@ -186,13 +176,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
 
     /// The best of the last solution and two lines through the last two: in C, and in log C.
     fn start<'b>(&self, last: &Column<'b>, before: &Column<'b>, (c0, c1, c): (f64, f64, f64)) -> Column<'b> {
-        let mut lines = vec![0.0];
-        if c1 > c0 {
-            lines.push((c - c1) / (c1 - c0));
-        }
-        if c0 > 0.0 && c1 > c0 {
-            lines.push((c / c1).ln() / (c1 / c0).ln());
-        }
+        let lines = lines(c0, c1, c);
         let weight = scaled(last.weight, c);
         let on_line = |t: f64| {
             let line = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + t * (a - b)).collect::<Vec<f64>>();
@@ -348,42 +332,15 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
             let beta = |at: usize| column.beta[at] + t * direction.beta[at];
             targets.mismatch(&weight, beta, |at, c| column.f[at] + t * direction.f[at] + b[c])
         };
-        let now = gap_at(0.0);
-        let (mut t, mut gap) = (1.0, gap_at(1.0));
-        while t > 0.01 && gap > 0.1 * now {
-            let shorter = gap_at(0.7 * t);
-            if shorter >= gap && gap < (1.0 - 0.1 * t) * now {
-                break;
-            }
-            (t, gap) = (0.7 * t, shorter);
-        }
-        if t <= 0.01 {
-            // The primal is convex along the line: its slope can be bisected.
-            let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
-            let slope_at = |t: f64| {
-                let theta = targets.slopes(&weight, &at(&column.f, &direction.f, t), &at(&column.b, &direction.b, t));
-                let of_b = |(theta, d): (&[f64], &f64)| d * theta.iter().sum::<f64>();
-                let pull = dot(&theta, &direction.f)
-                    + theta.chunks_exact(weight.len()).zip(&direction.b).map(of_b).sum::<f64>();
-                linear + t * quadratic - pull
-            };
-            let slope = slope_at(0.0);
-            if slope.is_nan() || slope >= 0.0 {
-                return false;
-            }
-            t = 1.0;
-            if slope_at(1.0) > -0.1 * slope {
-                let (mut low, mut high) = (0.0, 1.0);
-                for _ in 0..30 {
-                    t = 0.5 * (low + high);
-                    let slope_here = slope_at(t);
-                    if slope_here.abs() <= -0.1 * slope {
-                        break;
-                    }
-                    if slope_here < 0.0 { low = t } else { high = t }
-                }
-            }
-        }
+        let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
+        let slope_at = |t: f64| {
+            let theta = targets.slopes(&weight, &at(&column.f, &direction.f, t), &at(&column.b, &direction.b, t));
+            let of_b = |(theta, d): (&[f64], &f64)| d * theta.iter().sum::<f64>();
+            let pull =
+                dot(&theta, &direction.f) + theta.chunks_exact(weight.len()).zip(&direction.b).map(of_b).sum::<f64>();
+            linear + t * quadratic - pull
+        };
+        let Some(t) = step_length(gap_at, slope_at) else { return false };
         column.beta = at(&column.beta, &direction.beta, t);
         column.f = at(&column.f, &direction.f, t);
         column.b = at(&column.b, &direction.b, t);

@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::ledger::{Ledger, Solution};
 use crate::loss::{Smoothed, best_intercept};
 use crate::observe::Control;
+use crate::path::rising;
 use crate::problem::{BoxQp, Outcome, Point, Shared, Status};
 
 use super::BoxSolver;
@@ -90,8 +91,8 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
             (vec![0.0; n], b)
         };
         let mut starts: Vec<(Vec<f64>, f64)> = ledger.plans.iter().map(|plan| constant(&plan.weight)).collect();
-        for group in ledger.order().chunks(NEIGHBOURS) {
-            if self.control.out_of_time() && group[0] != ledger.order()[0] {
+        for (step, group) in rising(ledger.cs).chunks(NEIGHBOURS).enumerate() {
+            if step > 0 && self.control.out_of_time() {
                 break;
             }
             let jobs: Vec<Job> = group
