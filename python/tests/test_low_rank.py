@@ -192,6 +192,17 @@ def test_predictions_are_the_expansion_over_landmarks(name, data):
     assert model.dual_coef_.shape == (len(ESTIMATORS[name][1]), 15)
 
 
+def test_equal_rows_are_one_row(data, points):
+    """Of larger weight: features are computed and kept once, and the models are those of weights, to the bit."""
+    X, y = data[0], target("svc", data)
+    once = made("svc", landmarks=points).fit(X, y, sample_weight=np.full(120, 3.0))
+    folds = [tuple(np.concatenate([part, part + 120, part + 240]) for part in fold) for fold in FOLDS]
+    thrice = made("svc", landmarks=points, cv=folds).fit(np.tile(X, (3, 1)), np.tile(y, 3))
+    assert thrice.gram_bytes_ == once.gram_bytes_ == 120 * once.rank_ * 8
+    np.testing.assert_array_equal(thrice.objective_, once.objective_)
+    np.testing.assert_array_equal(thrice.dual_coef_, once.dual_coef_)
+
+
 @every_estimator
 def test_weights_are_repetitions(name, data, points):
     """With landmarks given; a rule draws others among other rows."""
@@ -800,12 +811,6 @@ def test_displays(data):
 # scikit-learn's checks
 
 
-def inherent(estimator):
-    """A rule draws other landmarks among other rows, be they the same rows repeated."""
-    reason = "a rule draws other landmarks among repeated rows than among weighted ones"
-    return dict.fromkeys(SAMPLE_WEIGHT_CHECKS, reason)
-
-
 SAMPLE_WEIGHT_CHECKS = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
@@ -816,8 +821,7 @@ SAMPLE_WEIGHT_CHECKS = (
     [
         KernelSVC(low_rank=True, n_landmarks=50, Cs=5, cv=2),
         KernelRegressor(low_rank=True, n_landmarks=50, Cs=5, cv=2),
-    ],
-    expected_failed_checks=inherent,
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -829,7 +833,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @every_estimator
 def test_sample_weight_checks_with_landmarks_given(name):
-    """The checks that fail with a rule, on their data of thirty features."""
+    """With fewer landmarks than rows, on their data of thirty features."""
     landmarks = np.random.RandomState(0).uniform(size=(12, 30))
     model = made(name, landmarks=landmarks, cv=2, tol=1e-13)
     with warnings.catch_warnings():

@@ -132,6 +132,11 @@ impl Task {
         self.rows.as_ref().map_or(Some(i), |rows| rows.binary_search(&i).ok())
     }
 
+    /// Its `k`-th row among those of X.
+    pub(crate) fn row(&self, k: usize) -> usize {
+        self.rows.as_ref().map_or(k, |rows| rows[k])
+    }
+
     /// Weight of its `k`-th row.
     pub(crate) fn weight(&self, k: usize) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| weight[k])
@@ -276,25 +281,28 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
         request.solver.engine(task.loss, task.y.len())?;
     }
     pool(request.threads)?.install(|| {
-        let n = request.x.nrows();
-        let units = if request.kernel.shape == Shape::Precomputed {
-            Units::separate(n)
-        } else {
-            // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
-            let alone = request.folds == Folds::LeaveOneOut;
-            let key = |i: usize, (t, task): (usize, &Task)| {
-                let k = task.position(i)?;
-                Some([t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }])
-            };
-            let keys = |i: usize| request.tasks.iter().enumerate().filter_map(move |task| key(i, task)).flatten();
-            Units::merge(&request.x, keys)
-        };
+        let units = units(request);
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, &units, control)
         } else {
             fit_with::<f64>(request, &units, control)
         }
     })
+}
+
+/// Rows that are the same in every task.
+pub(crate) fn units(request: &Request) -> Units {
+    if request.kernel.shape == Shape::Precomputed {
+        return Units::separate(request.x.nrows());
+    }
+    // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
+    let alone = request.folds == Folds::LeaveOneOut;
+    let key = |i: usize, (t, task): (usize, &Task)| {
+        let k = task.position(i)?;
+        Some([t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }])
+    };
+    let keys = |i: usize| request.tasks.iter().enumerate().filter_map(move |task| key(i, task)).flatten();
+    Units::merge(&request.x, keys)
 }
 
 /// Threads to work on; 0 takes one a core.
@@ -355,9 +363,8 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
     if task.y.len() != rows {
         return Err(Error::Length { what: "y", got: task.y.len(), expected: rows, why: "one target a row of X" });
     }
-    let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
     if let Some(k) = task.y.iter().position(|y| !y.is_finite()) {
-        return Err(Error::NotFinite { what: "y", value: task.y[k], row: row_of(k), column: 0 });
+        return Err(Error::NotFinite { what: "y", value: task.y[k], row: task.row(k), column: 0 });
     }
     if let Some(weight) = &task.weight {
         if weight.len() != rows {
@@ -365,14 +372,14 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
             return Err(Error::Length { what: "the weights", got: weight.len(), expected: rows, why });
         }
         if let Some(k) = weight.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
-            return Err(Error::Weight { value: weight[k], row: row_of(k) });
+            return Err(Error::Weight { value: weight[k], row: task.row(k) });
         }
     }
     if !task.loss.is_classification() {
         return if (0..rows).any(|k| task.weight(k) > 0.0) { Ok(()) } else { Err(Error::NoWeight) };
     }
     if let Some(k) = task.y.iter().position(|y| y.abs() != 1.0) {
-        return Err(Error::Label { value: task.y[k], row: row_of(k) });
+        return Err(Error::Label { value: task.y[k], row: task.row(k) });
     }
     let both = |count: &dyn Fn(usize) -> f64, fold: Option<usize>| {
         let learned = || (0..rows).filter(|&k| task.weight(k) * count(k) > 0.0);
@@ -391,7 +398,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
             for class in [-1.0, 1.0] {
                 let mut of_class = (0..rows).filter(|&k| task.y[k] == class && task.weight(k) > 0.0);
                 if let (Some(k), None) = (of_class.next(), of_class.next()) {
-                    return Err(Error::OneClass { fold: Some(row_of(k)), rows: rows - 1 });
+                    return Err(Error::OneClass { fold: Some(task.row(k)), rows: rows - 1 });
                 }
             }
             Ok(())
@@ -399,7 +406,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
         Folds::Splits(folds) => {
             for (f, fold) in folds.iter().enumerate() {
                 let count = counts(n, &fold.train);
-                both(&|k| count[row_of(k)], Some(f))?;
+                both(&|k| count[task.row(k)], Some(f))?;
             }
             Ok(())
         }
@@ -444,6 +451,41 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     Ok(fits.into_iter().map(timed).collect())
 }
 
+/// A task's units, and the place of each of its rows among them.
+pub(crate) struct Placed {
+    pub own: Vec<usize>,
+    pub place: Vec<usize>,
+}
+
+impl Placed {
+    pub fn new(task: &Task, units: &Units) -> Self {
+        let unit = |k: usize| units.of_row[task.row(k)];
+        let mut own: Vec<usize> = (0..task.y.len()).map(unit).collect();
+        own.sort_unstable();
+        own.dedup();
+        let place = (0..task.y.len()).map(|k| own.partition_point(|&u| u < unit(k))).collect();
+        Self { own, place }
+    }
+
+    /// The target of each unit.
+    pub fn targets(&self, task: &Task) -> Vec<f64> {
+        let mut y = vec![0.0; self.own.len()];
+        for (y_k, &u) in task.y.iter().zip(&self.place) {
+            y[u] = *y_k;
+        }
+        y
+    }
+
+    /// The weight of each unit, with each of all rows counted so often.
+    pub fn weights(&self, task: &Task, count: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        let mut weight = vec![0.0; self.own.len()];
+        for (k, &u) in self.place.iter().enumerate() {
+            weight[u] += task.weight(k) * count(task.row(k));
+        }
+        weight
+    }
+}
+
 /// One task. If it has all rows, it is solved on the whole matrix, whose decomposition is given; else on its rows' part
 /// of it, on this thread, and scored on all rows of the folds.
 fn fit_task<T: Working>(
@@ -457,33 +499,23 @@ fn fit_task<T: Working>(
     let started = Instant::now();
     let n = request.x.nrows();
     let whole = task.rows.is_none();
-    // Its units, and the place of each of its rows among them.
-    let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
-    let mut own: Vec<usize> = (0..task.y.len()).map(|k| units.of_row[row_of(k)]).collect();
-    own.sort_unstable();
-    own.dedup();
-    let place: Vec<usize> = (0..task.y.len()).map(|k| own.partition_point(|&u| u < units.of_row[row_of(k)])).collect();
-    let (mut y, mut of_row) = (vec![0.0; own.len()], vec![0.0; own.len()]);
+    let placed = Placed::new(task, units);
+    let y = placed.targets(task);
+    let Placed { own, place } = &placed;
+    let mut of_row = vec![0.0; own.len()];
     for (k, &u) in place.iter().enumerate() {
-        (y[u], of_row[u]) = (task.y[k], task.weight(k));
+        of_row[u] = task.weight(k);
     }
-    let part = if whole { None } else { Some(gram.part(&own)?) };
+    let part = if whole { None } else { Some(gram.part(own)?) };
     let shared = Shared::new(part.as_ref().unwrap_or(gram), task.loss, y, request.settings);
 
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    let weights = |count: &dyn Fn(usize) -> f64| {
-        let mut weight = vec![0.0; own.len()];
-        for (k, &u) in place.iter().enumerate() {
-            weight[u] += task.weight(k) * count(row_of(k));
-        }
-        weight
-    };
     let tested = |fold: &Fold| -> Vec<usize> { fold.test.iter().map(|&i| units.of_row[i]).collect() };
     // The refit first: it is the longest.
-    let mut plans = vec![Plan { weight: weights(&|_| 1.0), scored: None }];
+    let mut plans = vec![Plan { weight: placed.weights(task, &|_| 1.0), scored: None }];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(n, &fold.train);
-        Plan { weight: weights(&|i| count[i]), scored: whole.then(|| tested(fold)) }
+        Plan { weight: placed.weights(task, &|i| count[i]), scored: whole.then(|| tested(fold)) }
     }));
     let of_part = OnceCell::new();
     let decomposition = decomposition.unwrap_or(&of_part);
@@ -495,7 +527,7 @@ fn fit_task<T: Working>(
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(request.folds.len(n));
     if request.folds == Folds::LeaveOneOut {
         let by_c = leave_one_out(request, &shared, engine, all, &of_row, &refit, decomposition, control)?;
-        let full = if whole { Vec::new() } else { decisions(gram, &own, &refit, &units.of_row) };
+        let full = if whole { Vec::new() } else { decisions(gram, own, &refit, &units.of_row) };
         for i in 0..n {
             if let Some(k) = task.position(i) {
                 records.push(by_c.iter().map(|left_out| left_out[place[k]].0.clone()).collect());
@@ -515,7 +547,7 @@ fn fit_task<T: Working>(
         oof.push(if whole {
             kept.records.iter().zip(&kept.f).map(decision).collect()
         } else {
-            decisions(gram, &own, &kept, &tested(fold))
+            decisions(gram, own, &kept, &tested(fold))
         });
         records.push(kept.records);
     }

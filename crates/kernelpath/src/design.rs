@@ -10,13 +10,11 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::observe::Control;
+use crate::simd::{dot_in_lanes, vectorise};
 use crate::solver::Working;
 
 /// Rows of a band.
 const BAND: usize = 512;
-
-/// Groups of bands whose ZᵀSZ are summed apart.
-const GROUPS: usize = 4;
 
 /// In which precision a product is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,24 +137,51 @@ impl<'a, T: Working> Design<'a, T> {
         Ok(sum)
     }
 
-    /// The lower triangle of [Z 1]ᵀ S [Z 1], in f64.
-    pub fn curvature(&self, s: &[f64], control: &Control) -> Result<Mat<f64>> {
+    /// ZᵀS(Zp + 1·shift) and the sum of S(Zp + 1·shift), in one pass over Z on this thread.
+    pub fn curved_times(&self, s: &[f64], p: &[f64], shift: f64, accuracy: Accuracy) -> (Vec<f64>, f64) {
+        match accuracy {
+            Accuracy::Working => self.curved_times_in::<T>(s, p, shift),
+            Accuracy::Double => self.curved_times_in::<f64>(s, p, shift),
+        }
+    }
+
+    fn curved_times_in<R: Working>(&self, s: &[f64], p: &[f64], shift: f64) -> (Vec<f64>, f64) {
+        let p: Vec<R> = p.iter().map(|p| R::narrow(*p)).collect();
+        let (mut product, mut sum) = (vec![R::default(); self.rank], 0.0);
+        vectorise(
+            #[inline(always)]
+            || {
+                for (row, s) in self.values.chunks_exact(self.rank).zip(s) {
+                    let u = s * (dot_in_lanes(row, &p).wide() + shift);
+                    sum += u;
+                    let u = R::narrow(u);
+                    for (product, z) in product.iter_mut().zip(row) {
+                        *product += u * R::narrow(z.wide());
+                    }
+                }
+            },
+        );
+        (product.into_iter().map(R::wide).collect(), sum)
+    }
+
+    /// The lower triangle of [Z 1]ᵀ S [Z 1], in the precision of R, summed over `groups` of rows side by side.
+    pub fn curvature<R: Working>(&self, s: &[f64], groups: usize, control: &Control) -> Result<Mat<R>> {
         let order = self.rank + 1;
         let rows: Vec<usize> = (0..self.n).filter(|&i| s[i] > 0.0).collect();
-        let groups: Vec<&[usize]> = rows.chunks(rows.len().div_ceil(GROUPS).max(1)).collect();
-        let parts = groups
+        let chunks: Vec<&[usize]> = rows.chunks(rows.len().div_ceil(groups).max(1)).collect();
+        let parts = chunks
             .into_par_iter()
-            .map(|group| {
-                let mut part = Mat::<f64>::zeros(order, order);
-                for rows in group.chunks(BAND) {
+            .map(|chunk| {
+                let mut part = Mat::<R>::zeros(order, order);
+                for rows in chunk.chunks(BAND) {
                     control.check()?;
-                    let mut scaled = Mat::<f64>::zeros(order, rows.len());
+                    let mut scaled = Mat::<R>::zeros(order, rows.len());
                     for (c, &i) in rows.iter().enumerate() {
                         let root = s[i].sqrt();
                         let column = scaled.col_as_slice_mut(c);
-                        column[self.rank] = root;
+                        column[self.rank] = R::narrow(root);
                         for (scaled, z) in column.iter_mut().zip(self.row(i)) {
-                            *scaled = root * z.wide();
+                            *scaled = R::narrow(root * z.wide());
                         }
                     }
                     triangular::matmul(
@@ -167,18 +192,18 @@ impl<'a, T: Working> Design<'a, T> {
                         BlockStructure::Rectangular,
                         scaled.transpose(),
                         BlockStructure::Rectangular,
-                        1.0,
+                        R::narrow(1.0),
                         Par::Seq,
                     );
                 }
                 Ok(part)
             })
-            .collect::<Result<Vec<Mat<f64>>>>()?;
-        let mut sum = Mat::<f64>::zeros(order, order);
-        for part in &parts {
+            .collect::<Result<Vec<Mat<R>>>>()?;
+        let add = |mut sum: Mat<R>, part: Mat<R>| {
             sum += part;
-        }
-        Ok(sum)
+            sum
+        };
+        Ok(parts.into_iter().reduce(add).unwrap_or_else(|| Mat::zeros(order, order)))
     }
 }
 

@@ -72,11 +72,23 @@ impl<T: Entry> Features<T> {
 
     /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool.
     pub fn compute(nystrom: &Nystrom, x: &Rows, storage: Storage, control: &Control) -> Result<Self> {
+        let rows: Vec<usize> = (0..x.nrows()).collect();
+        Self::of_rows(nystrom, x, &rows, storage, control)
+    }
+
+    /// Of these rows of `x`, in their order.
+    pub(crate) fn of_rows(
+        nystrom: &Nystrom,
+        x: &Rows,
+        rows: &[usize],
+        storage: Storage,
+        control: &Control,
+    ) -> Result<Self> {
         x.check("X")?;
         if x.ncols() != nystrom.width() {
             return Err(Error::Features { got: x.ncols(), expected: nystrom.width() });
         }
-        let (n, rank) = (x.nrows(), nystrom.rank());
+        let (n, rank) = (rows.len(), nystrom.rank());
         let values = match storage {
             Storage::Memory => Values::Memory(zeroed(n * rank).ok_or_else(|| Error::FeatureMemory {
                 rows: n,
@@ -89,8 +101,7 @@ impl<T: Entry> Features<T> {
             Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
         };
         let mut features = Self { n, rank, values };
-        let rows: Vec<usize> = (0..n).collect();
-        nystrom.as_map().fill(x, &rows, features.all_mut(), control)?;
+        nystrom.as_map().fill(x, rows, features.all_mut(), control)?;
         Ok(features)
     }
 

@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use faer::Mat;
 
-use crate::cv::{Fold, Folds, PathFit, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool};
-use crate::data::Rows;
+use crate::cv::{
+    Fold, Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
+};
+use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
@@ -17,43 +19,41 @@ use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Primal, Reduced, Solver, Working};
 
-/// One task on its rows' features, from which `mean` was taken.
+/// One task on the features of its units, from which `mean` was taken.
 fn fit_task<T: Working>(
     request: &Request,
     task: &Task,
-    design: Design<T>,
+    (design, units): (Design<T>, &Units),
     mean: &[f64],
     nystrom: &Nystrom,
     control: &Control,
 ) -> Result<PathFit> {
     let started = Instant::now();
-    let n = design.n();
-    let gathered = task.rows.as_ref().map(|rows| design.gather(rows));
-    let own = gathered.as_ref().map_or(design, |values| Design::new(values, task.y.len(), design.rank()));
+    let placed = Placed::new(task, units);
+    let y = placed.targets(task);
+    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own));
+    let own = gathered.as_ref().map_or(design, |values| Design::new(values, y.len(), design.rank()));
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    let row_of = |k: usize| task.rows.as_ref().map_or(k, |rows| rows[k]);
-    let plan = |count: &dyn Fn(usize) -> f64| Plan {
-        weight: (0..task.y.len()).map(|k| task.weight(k) * count(row_of(k))).collect(),
-        scored: None,
-    };
+    let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), scored: None };
     let mut plans = vec![plan(&|_| 1.0)];
     plans.extend(splits.iter().map(|fold| {
-        let count = counts(n, &fold.train);
+        let count = counts(request.x.nrows(), &fold.train);
         plan(&|i| count[i])
     }));
     let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
-    let primal = Primal { design: own, loss, y: &task.y, settings, accuracy, control };
+    let primal = Primal { design: own, loss, y: &y, settings, accuracy, control };
     let mut kept = primal.sweep(&plans, request.cs)?;
     let refit = kept.remove(0);
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(splits.len() + 1);
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(splits.len());
     for (reduced, fold) in kept.into_iter().zip(splits) {
-        oof.push(decisions(design, &reduced, &fold.test, control)?);
+        let tested: Vec<usize> = fold.test.iter().map(|&i| units.of_row[i]).collect();
+        oof.push(decisions(design, &reduced, &tested, control)?);
         records.push(uncentred(reduced.records, &reduced.w, mean));
     }
     let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { nystrom.coefficients(w) }).collect();
     records.push(uncentred(refit.records, &refit.w, mean));
-    let bytes = (n * design.rank() * size_of::<T>()) as u64;
+    let bytes = (design.n() * design.rank() * size_of::<T>()) as u64;
     Ok(path_fit(request, task, Engine::Newton, records, oof, coef, bytes, started))
 }
 
@@ -65,7 +65,7 @@ fn uncentred(mut records: Vec<Record>, w: &[Vec<f64>], mean: &[f64]) -> Vec<Reco
     records
 }
 
-/// f at some rows, for each C; NaN where not run.
+/// f at some rows of the design, for each C; NaN where not run.
 fn decisions<T: Working>(
     design: Design<T>,
     reduced: &Reduced,
@@ -128,17 +128,19 @@ pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> 
 fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
-    let storage = Storage::plan::<T>(request.x.nrows(), nystrom.rank(), beside(request, folds), true)?;
-    let mut features = Features::<T>::compute(nystrom, &request.x, storage, control)?;
-    if features.rank() >= LARGE_RANK && features.n() <= FEW_ROWS.min(2 * features.rank()) {
-        return fit_product(request, nystrom, &features, control);
+    // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
+    let units = units(request);
+    let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside(request, folds), true)?;
+    let mut features = Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, control)?;
+    if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
+        return fit_product(request, nystrom, (&features, &units), control);
     }
     let mean = features.centre();
     let design = Design::new(features.all(), features.n(), features.rank());
     let kernel_seconds = started.elapsed().as_secs_f64();
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
     let fit = |task: &Task| {
-        let fit = fit_task(request, task, design, &mean, nystrom, control)?;
+        let fit = fit_task(request, task, (design, &units), &mean, nystrom, control)?;
         Ok(PathFit { kernel_seconds, rows: None, ..fit })
     };
     request.tasks.iter().map(fit).collect()
@@ -148,11 +150,11 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
 fn fit_product<T: Working>(
     request: &Request,
     nystrom: &Nystrom,
-    features: &Features<T>,
+    (features, units): (&Features<T>, &Units),
     control: &Control,
 ) -> Result<Vec<PathFit>> {
-    let n = features.n();
-    let z = Mat::<f64>::from_fn(features.rank(), n, |j, i| features.row(i)[j].wide());
+    let of_row = |i: usize| features.row(units.of_row[i]);
+    let z = Mat::<f64>::from_fn(features.rank(), request.x.nrows(), |j, i| of_row(i)[j].wide());
     let product = z.transpose() * &z;
     let (kernel, solver) = (KernelFn::new(Shape::Precomputed, 1.0)?, Solver::Auto);
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
@@ -162,8 +164,7 @@ fn fit_product<T: Working>(
         for beta in fit.coef.iter_mut().filter(|beta| !beta.is_empty()) {
             let mut w = vec![0.0; features.rank()];
             for (k, beta) in beta.iter().enumerate().filter(|(_, beta)| **beta != 0.0) {
-                let row = features.row(task.rows.as_ref().map_or(k, |rows| rows[k]));
-                w.iter_mut().zip(row).for_each(|(w, z)| *w += beta * z.wide());
+                w.iter_mut().zip(of_row(task.row(k))).for_each(|(w, z)| *w += beta * z.wide());
             }
             *beta = nystrom.coefficients(&w);
         }

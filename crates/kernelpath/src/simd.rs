@@ -1,6 +1,10 @@
 //! Run-time SIMD: the loops inside are compiled once for every instruction set and the best one the
 //! machine has is chosen when they run.
 
+use std::ops::{Add, Mul};
+
+use crate::gram::Entry;
+
 /// Runs `work` compiled for the best instruction set of this machine.
 ///
 /// `work` and what it calls must be `#[inline(always)]` for its loops to become SIMD.
@@ -23,4 +27,19 @@ impl<R, F: FnOnce() -> R> pulp::WithSimd for Closure<F> {
 /// aᵀb, summed in order.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// aᵀb in the precision of `b`, summed in lanes; for use inside [`vectorise`].
+#[inline(always)]
+pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R>>(a: &[T], b: &[R]) -> R {
+    const LANES: usize = 16;
+    let mut lanes = [R::default(); LANES];
+    let whole = a.len() - a.len() % LANES;
+    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+        for l in 0..LANES {
+            lanes[l] = lanes[l] + R::narrow(a[l].wide()) * b[l];
+        }
+    }
+    let rest = a[whole..].iter().zip(&b[whole..]).map(|(a, b)| R::narrow(a.wide()) * *b);
+    lanes.into_iter().chain(rest).fold(R::default(), |sum, value| sum + value)
 }

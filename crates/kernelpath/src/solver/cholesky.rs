@@ -1,5 +1,7 @@
 //! A Cholesky factor in panels of columns: only the lower triangle takes memory.
 
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
 use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
@@ -9,12 +11,22 @@ use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
 use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
+use crate::simd::{dot_in_lanes, vectorise};
 
 /// Columns of a panel; an interruption is seen between panels.
 const PANEL: usize = 256;
 
 /// The precision of a factor.
-pub(crate) trait Working: Entry + faer::traits::RealField {
+pub(crate) trait Working:
+    Entry
+    + faer::traits::RealField
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + AddAssign
+    + SubAssign
+{
     /// Ridge, relative to the largest diagonal entry.
     const RIDGE: f64;
 }
@@ -93,6 +105,11 @@ impl<R: Working> Cholesky<R> {
 
     /// B ← L⁻¹B.
     pub fn solve_lower(&self, mut b: MatMut<R>) {
+        if b.ncols() == 1
+            && let Some(x) = b.rb_mut().col_mut(0).try_as_col_major_mut()
+        {
+            return self.solve_lower_vector(x.as_slice_mut());
+        }
         for (k, panel) in self.panels.iter().enumerate() {
             let (diagonal, below) = panel.as_ref().split_at_row(panel.ncols());
             let (mut head, tail) =
@@ -104,6 +121,11 @@ impl<R: Working> Cholesky<R> {
 
     /// B ← L⁻ᵀB.
     pub fn solve_upper(&self, mut b: MatMut<R>) {
+        if b.ncols() == 1
+            && let Some(x) = b.rb_mut().col_mut(0).try_as_col_major_mut()
+        {
+            return self.solve_upper_vector(x.as_slice_mut());
+        }
         for (k, panel) in self.panels.iter().enumerate().rev() {
             let (diagonal, below) = panel.as_ref().split_at_row(panel.ncols());
             let (mut head, tail) =
@@ -111,6 +133,45 @@ impl<R: Working> Cholesky<R> {
             matmul(head.rb_mut(), Accum::Add, below.transpose(), tail.rb(), R::narrow(-1.0), Par::Seq);
             solve_upper_triangular_in_place(diagonal.transpose(), head, Par::Seq);
         }
+    }
+}
+
+impl<R: Working> Cholesky<R> {
+    /// Column k of L from the diagonal down.
+    #[inline(always)]
+    fn column(&self, k: usize) -> &[R] {
+        let panel = &self.panels[k / PANEL];
+        &panel.col_as_slice(k % PANEL)[k % PANEL..]
+    }
+
+    /// x ← L⁻¹x, for one right-hand side several times as fast as in blocks.
+    fn solve_lower_vector(&self, x: &mut [R]) {
+        vectorise(
+            #[inline(always)]
+            || {
+                for k in 0..self.order {
+                    let (column, x) = (self.column(k), &mut x[k..]);
+                    let value = x[0] / column[0];
+                    x[0] = value;
+                    for (x, l) in x[1..].iter_mut().zip(&column[1..]) {
+                        *x -= value * *l;
+                    }
+                }
+            },
+        );
+    }
+
+    /// x ← L⁻ᵀx.
+    fn solve_upper_vector(&self, x: &mut [R]) {
+        vectorise(
+            #[inline(always)]
+            || {
+                for k in (0..self.order).rev() {
+                    let (column, x) = (self.column(k), &mut x[k..]);
+                    x[0] = (x[0] - dot_in_lanes(&column[1..], &x[1..])) / column[0];
+                }
+            },
+        );
     }
 }
 

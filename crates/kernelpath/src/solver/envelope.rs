@@ -27,10 +27,18 @@ impl Envelope {
         let sigma = self.sigma * cw;
         let (lo, mid, hi) = (cw * k.lo, cw * k.mid, cw * k.hi);
         let (low, high) = (centre + sigma * (k.kink_low - g), centre + sigma * (k.kink_high - g));
-        match slope(low, high, lo, mid, hi) {
-            (a, Place::Level) => (a, 0.0),
-            (a, Place::Lower | Place::Upper) => (a, sigma),
+        let slope = slope(low, high, lo, mid, hi);
+        (slope.a, if slope.lower || slope.upper { sigma } else { 0.0 })
+    }
+
+    /// a and S of a block of rows.
+    #[inline(always)]
+    pub fn bend(self, rows: &Block) -> (Lanes, Lanes) {
+        let (mut a, mut s) = ([0.0; LANES], [0.0; LANES]);
+        for l in 0..LANES {
+            (a[l], s[l]) = self.pull_and_curvature(rows.y[l], rows.cw[l], rows.centre[l], rows.g[l]);
         }
+        (a, s)
     }
 
     /// What a(g) misses of being a slope of the loss itself: C·w L(g) − ψ(a) + a g ≥ 0.
@@ -42,21 +50,80 @@ impl Envelope {
     }
 }
 
-/// Where a stands: strictly inside a segment, or at a level.
-pub(super) enum Place {
-    Lower,
-    Upper,
-    Level,
+/// Rows that loops take at a time.
+pub(super) const LANES: usize = 8;
+
+/// So many numbers, one a row.
+pub(super) type Lanes = [f64; LANES];
+
+/// What the loops read of some rows.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch<'a> {
+    pub y: &'a [f64],
+    pub weight: &'a [f64],
+    pub centre: &'a [f64],
+    /// Without b.
+    pub g: &'a [f64],
 }
 
-/// a(g), given where the slopes of the lower and of the upper segment would take it: ā + σ(kink − g) of each.
-#[inline(always)]
-pub(super) fn slope(low: f64, high: f64, lo: f64, mid: f64, hi: f64) -> (f64, Place) {
-    if low < mid {
-        (low.max(lo), if low > lo { Place::Lower } else { Place::Level })
-    } else if high > mid {
-        (high.min(hi), if high < hi { Place::Upper } else { Place::Level })
-    } else {
-        (mid, Place::Level)
+/// A block of [`LANES`] rows; past the end they have weight 0.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    pub y: Lanes,
+    pub cw: Lanes,
+    pub centre: Lanes,
+    pub g: Lanes,
+}
+
+impl Stretch<'_> {
+    /// The rows from `start` on, with C = `c` and `b` added to g.
+    #[inline(always)]
+    pub fn block(&self, start: usize, c: f64, b: f64) -> Block {
+        let (weight, g) = (lanes(self.weight, start), lanes(self.g, start));
+        let (mut cw, mut shifted) = ([0.0; LANES], [0.0; LANES]);
+        for l in 0..LANES {
+            cw[l] = c * weight[l];
+            shifted[l] = g[l] + b;
+        }
+        Block { y: lanes(self.y, start), cw, centre: lanes(self.centre, start), g: shifted }
     }
+}
+
+/// [`LANES`] values from `start` on, 0 past the end.
+#[inline(always)]
+pub(super) fn lanes(values: &[f64], start: usize) -> Lanes {
+    let mut out = [0.0; LANES];
+    if let Some(whole) = values.get(start..start + LANES) {
+        out.copy_from_slice(whole);
+    } else {
+        out[..values.len() - start].copy_from_slice(&values[start..]);
+    }
+    out
+}
+
+/// Runs `work` compiled for each piecewise-linear loss by itself, whose formulas then become SIMD.
+#[inline(always)]
+pub(super) fn known<R>(loss: Loss, work: impl FnOnce(Loss) -> R) -> R {
+    match loss {
+        Loss::Hinge => work(Loss::Hinge),
+        Loss::Quantile { tau } => work(Loss::Quantile { tau }),
+        Loss::EpsilonInsensitive { epsilon } => work(Loss::EpsilonInsensitive { epsilon }),
+        smooth => work(smooth),
+    }
+}
+
+/// a(g), and whether it is strictly inside the lower or the upper segment.
+pub(super) struct Slope {
+    pub a: f64,
+    pub lower: bool,
+    pub upper: bool,
+}
+
+/// a(g), given where the slopes of the lower and of the upper segment would take it: ā + σ(kink − g) of each, so that
+/// `high` is at most `low`. Without branches: loops over rows become SIMD.
+#[inline(always)]
+pub(super) fn slope(low: f64, high: f64, lo: f64, mid: f64, hi: f64) -> Slope {
+    let above = if high > mid { if high < hi { high } else { hi } } else { mid };
+    let below = if low > lo { low } else { lo };
+    Slope { a: if low < mid { below } else { above }, lower: lo < low && low < mid, upper: mid < high && high < hi }
 }

@@ -4,6 +4,7 @@ mod active_set;
 mod cholesky;
 mod closed_form;
 mod coupled;
+mod directions;
 mod envelope;
 mod factor;
 mod low_rank;

@@ -13,15 +13,13 @@
 //! (I + Zᵀ S Z) Δw + Zᵀ S 1 Δb = −e,     1ᵀ S Z Δw + 1ᵀ S 1 Δb = 0,     e = w − Zᵀa
 //! ```
 //!
-//! by conjugate gradients for all problems as one block, preconditioned by one Cholesky factor of their mean, or by one
-//! each where that is cheaper than the passes; only rows with curvature take part. b is moved to where Σa = 0 after each
-//! step, so a is dual feasible, and the duality gap is ½‖e‖² plus what a misses of being a slope of the loss. Of a
-//! piecewise-linear loss the minimum of the envelopes is the next centre (Rockafellar 1976), until the gap is small: the
-//! limit solves the problem itself.
+//! of which [`directions`](super::directions) solves all at once. b is moved to where Σa = 0 after each step, so a is dual
+//! feasible, and the duality gap is ½‖e‖² plus what a misses of being a slope of the loss. Of a piecewise-linear loss the
+//! minimum of the envelopes is the next centre (Rockafellar 1976), until the gap is small: the limit solves the problem
+//! itself.
 
 use std::ops::Range;
 
-use faer::Mat;
 use rayon::prelude::*;
 
 use crate::certificate::{certify_features, feasible};
@@ -33,10 +31,11 @@ use crate::loss::{Loss, best_intercept};
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
-use crate::simd::dot;
+use crate::simd::{dot, vectorise};
 
-use super::cholesky::{Cholesky, Working};
-use super::envelope::Envelope;
+use super::cholesky::Working;
+use super::directions::{Directions, Equation, Preconditioner};
+use super::envelope::{Envelope, LANES, Lanes, Stretch, known, lanes};
 
 /// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre.
 const SIGMA: f64 = 10.0;
@@ -58,17 +57,8 @@ const FARTHEST: f64 = 3.0;
 /// Newton steps without the gap halving before a problem counts as stalled.
 const PATIENCE: usize = 60;
 
-/// A step is solved until ½‖e‖² is so much of what it was.
-const STEP_GAP: f64 = 1e-2;
-
 /// Newton steps before all rows are looked at again.
 const MAX_NEAR: usize = 60;
-
-/// Conjugate gradients of one step.
-const MAX_PASSES: usize = 200;
-
-/// Stands for the curvature in b where no row has any.
-const FLOOR: f64 = 1e-6;
 
 /// Rows that one thread works on.
 const CHUNK: usize = 8192;
@@ -82,6 +72,7 @@ pub(crate) struct Reduced {
 /// A problem in work.
 #[derive(Clone)]
 struct Column<'a> {
+    plan: usize,
     weight: &'a [f64],
     w: Vec<f64>,
     b: f64,
@@ -113,14 +104,6 @@ struct Column<'a> {
     outcome: Outcome,
 }
 
-/// What conjugate gradients divide by.
-struct Preconditioner {
-    /// A factor of the mean of all systems, kept as long as it serves.
-    shared: Option<Cholesky<f64>>,
-    /// Passes of the last step that used it.
-    passes: usize,
-}
-
 /// The problems of one loss on one set of features.
 pub(crate) struct Primal<'a, T> {
     pub design: Design<'a, T>,
@@ -137,7 +120,7 @@ impl<T: Working> Primal<'_, T> {
     pub fn sweep(&self, plans: &[Plan], cs: &[f64]) -> Result<Vec<Reduced>> {
         let nothing = || Reduced { records: vec![Record::NOT_RUN; cs.len()], w: vec![Vec::new(); cs.len()] };
         let mut kept: Vec<Reduced> = plans.iter().map(|_| nothing()).collect();
-        let mut preconditioner = Preconditioner { shared: None, passes: 0 };
+        let mut preconditioner = Preconditioner::new(plans.len());
         let mut before: Option<(f64, Vec<Column>)> = None;
         let mut last: Option<(f64, Vec<Column>)> = None;
         let mut accuracy = self.accuracy;
@@ -147,7 +130,7 @@ impl<T: Working> Primal<'_, T> {
             }
             let c = cs[k];
             let mut columns: Vec<Column> = match (&last, &before) {
-                (None, _) => plans.par_iter().map(|plan| self.constant(&plan.weight, c)).collect(),
+                (None, _) => plans.par_iter().enumerate().map(|(k, plan)| self.constant(k, &plan.weight, c)).collect(),
                 (Some((c1, last)), None) => last.par_iter().map(|last| self.scaled(last, c / c1)).collect(),
                 (Some((c1, last)), Some((c0, before))) => {
                     let t = if c1 > c0 { (c - c1) / (c1 - c0) } else { 0.0 };
@@ -176,7 +159,7 @@ impl<T: Working> Primal<'_, T> {
     }
 
     /// w = 0 with the best constant b, and slopes of the loss there that sum to 0.
-    fn constant<'b>(&self, weight: &'b [f64], c: f64) -> Column<'b> {
+    fn constant<'b>(&self, plan: usize, weight: &'b [f64], c: f64) -> Column<'b> {
         let n = self.y.len();
         let b = best_intercept(self.loss, self.y, weight, &vec![0.0; n], 0.0);
         let slopes = |i: usize| {
@@ -206,14 +189,14 @@ impl<T: Working> Primal<'_, T> {
         } else {
             (0..n).map(slopes).map(|(low, high)| low + share * (high - low)).collect()
         };
-        self.column(weight, vec![0.0; self.design.rank()], b, vec![0.0; n], centre)
+        self.column((plan, weight), vec![0.0; self.design.rank()], b, vec![0.0; n], centre)
     }
 
     /// The solution at a C so many times as small: all of it but b grows with the boxes.
     fn scaled<'b>(&self, last: &Column<'b>, factor: f64) -> Column<'b> {
         let grown = |values: &[f64]| values.iter().map(|v| v * factor).collect::<Vec<f64>>();
         let centre = if self.is_smooth() { Vec::new() } else { grown(&last.a) };
-        self.column(last.weight, grown(&last.w), last.b, grown(&last.g), centre)
+        self.column((last.plan, last.weight), grown(&last.w), last.b, grown(&last.g), centre)
     }
 
     /// The line in C through the last two solutions, or the last one, whichever has the smaller objective.
@@ -238,16 +221,24 @@ impl<T: Working> Primal<'_, T> {
                 *a = a.clamp(cw * lo, cw * hi);
             }
         }
-        self.column(last.weight, w, b, g, centre)
+        self.column((last.plan, last.weight), w, b, g, centre)
     }
 
-    fn column<'b>(&self, weight: &'b [f64], w: Vec<f64>, b: f64, g: Vec<f64>, centre: Vec<f64>) -> Column<'b> {
+    fn column<'b>(
+        &self,
+        (plan, weight): (usize, &'b [f64]),
+        w: Vec<f64>,
+        b: f64,
+        g: Vec<f64>,
+        centre: Vec<f64>,
+    ) -> Column<'b> {
         let (n, rank) = (self.y.len(), w.len());
         let outcome = Outcome { status: Status::MaxIter, steps: 0 };
         let (a, s, error, frozen) = (vec![0.0; n], vec![0.0; n], vec![0.0; rank], (vec![0.0; rank], 0.0, 0.0));
         let (primal, mismatch, scale, best) = (0.0, 0.0, 0.0, (f64::INFINITY, 0));
         let (sigma, widest, since, due) = (0.0, 0.0, 0, false); // `solve` sets them
         Column {
+            plan,
             weight,
             w,
             b,
@@ -285,7 +276,7 @@ impl<T: Working> Primal<'_, T> {
     }
 
     /// Minimises every column at `c` from where it stands.
-    fn solve(&self, columns: &mut [Column], c: f64, preconditioner: &mut Preconditioner) -> Result<()> {
+    fn solve(&self, columns: &mut [Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
         for column in columns.iter_mut() {
             column.best = (f64::INFINITY, 0);
             column.outcome.status = Status::MaxIter;
@@ -365,7 +356,7 @@ impl<T: Working> Primal<'_, T> {
         columns: &mut [&mut Column],
         near: &[usize],
         c: f64,
-        preconditioner: &mut Preconditioner,
+        preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         let rank = self.design.rank();
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
@@ -383,7 +374,7 @@ impl<T: Working> Primal<'_, T> {
         let mut parts: Vec<Column> = (columns.iter().zip(&weights).zip(&far).zip(images))
             .map(|(((column, weight), far), image)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
-                let mut part = self.column(weight, column.w.clone(), column.b, g, centre);
+                let mut part = self.column((column.plan, weight), column.w.clone(), column.b, g, centre);
                 (part.sigma, part.widest) = (column.sigma, column.widest);
                 (part.a, part.s) = (pick(&column.a), pick(&column.s));
                 part.frozen = (image, far.iter().sum(), far.iter().map(|a| a.abs()).sum());
@@ -410,42 +401,38 @@ impl<T: Working> Primal<'_, T> {
         Ok(())
     }
 
-    fn envelope(&self, column: &Column) -> Envelope {
-        Envelope { loss: self.loss, sigma: column.sigma }
-    }
-
-    /// a and S of row `i` with g + b = `g`.
-    #[inline(always)]
-    fn bend(&self, column: &Column, c: f64, i: usize, g: f64) -> (f64, f64) {
-        let cw = c * column.weight[i];
-        if cw <= 0.0 {
-            return (0.0, 0.0);
+    fn stretch<'b>(&'b self, column: &'b Column, rows: Range<usize>) -> Stretch<'b> {
+        // Smooth losses have no centre, and do not ask for it.
+        let centre = if column.centre.is_empty() { &column.g } else { &column.centre };
+        Stretch {
+            y: &self.y[rows.clone()],
+            weight: &column.weight[rows.clone()],
+            centre: &centre[rows.clone()],
+            g: &column.g[rows],
         }
-        let centre = if column.centre.is_empty() { 0.0 } else { column.centre[i] };
-        self.envelope(column).pull_and_curvature(self.y[i], cw, centre, g)
     }
 
     /// Moves b to where Σa = 0; a, S and the objective there.
     fn look(&self, column: &mut Column, c: f64) {
         self.balance(column, c);
         let (mut a, mut s) = (std::mem::take(&mut column.a), std::mem::take(&mut column.s));
+        let (sigma, b) = (column.sigma, column.b);
         let sums: Vec<[f64; 2]> = a
             .par_chunks_mut(CHUNK)
             .zip(s.par_chunks_mut(CHUNK))
             .enumerate()
             .map(|(chunk, (a, s))| {
-                let (mut loss, mut mismatch) = (0.0, 0.0);
-                for (k, (a, s)) in a.iter_mut().zip(s).enumerate() {
-                    let i = chunk * CHUNK + k;
-                    let g = column.g[i] + column.b;
-                    (*a, *s) = self.bend(column, c, i, g);
-                    let cw = c * column.weight[i];
-                    if cw > 0.0 {
-                        loss += cw * self.loss.value(self.y[i], g);
-                        mismatch += self.envelope(column).mismatch(self.y[i], cw, *a, g);
-                    }
-                }
-                [loss, mismatch]
+                let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        known(
+                            self.loss,
+                            #[inline(always)]
+                            |loss| looked(Envelope { loss, sigma }, rows, c, b, a, s),
+                        )
+                    },
+                )
             })
             .collect();
         let [loss, mismatch] = added(&sums);
@@ -456,33 +443,37 @@ impl<T: Working> Primal<'_, T> {
 
     /// The root of Σa, which falls with b: Newton's method between bounds.
     fn balance(&self, column: &mut Column, c: f64) {
-        let n = self.y.len();
+        let sigma = column.sigma;
         let sums = |b: f64| {
-            sum_over(n, |rows| {
-                let mut sums = [0.0; 3];
-                for i in rows {
-                    let (a, s) = self.bend(column, c, i, column.g[i] + b);
-                    sums[0] += a;
-                    sums[1] += s;
-                    sums[2] += a.abs();
-                }
-                sums
+            sum_over(self.y.len(), |rows| {
+                let rows = self.stretch(column, rows);
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        known(
+                            self.loss,
+                            #[inline(always)]
+                            |loss| pulls(Envelope { loss, sigma }, rows, c, b),
+                        )
+                    },
+                )
             })
         };
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        let mut reach = self.loss.scale(self.y);
+        let scale = self.loss.scale(self.y);
+        let mut reach = scale;
         let mut b = column.b;
         for attempt in 0..100 {
             let [pull, curvature, size] = sums(b);
             let (pull, size) = (pull + column.frozen.1, size + column.frozen.2);
-            if pull.abs() <= 1e-14 * size {
+            let newton = b + pull / curvature;
+            if pull.abs() <= 1e-14 * size || (newton - b).abs() <= f64::EPSILON * (b.abs() + scale) {
                 break;
             }
             (low, high) = if pull > 0.0 { (b, high) } else { (low, b) };
             if high - low <= 1e-15 * b.abs() {
                 break;
             }
-            let newton = b + pull / curvature;
             b = if curvature > 0.0 && low < newton && newton < high && attempt % 4 != 3 {
                 newton
             } else if low.is_finite() && high.is_finite() {
@@ -532,13 +523,23 @@ impl<T: Working> Primal<'_, T> {
     }
 
     /// A Newton step of every column that it is due for, as far as its objective falls.
-    fn step(&self, columns: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner) -> Result<()> {
+    fn step(&self, columns: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
         let mut columns: Vec<&mut Column> =
             columns.iter_mut().filter(|column| column.due).map(|column| &mut **column).collect();
         if columns.is_empty() {
             return Ok(());
         }
-        let directions = self.directions(&columns, preconditioner)?;
+        let Self { design, accuracy, control, .. } = *self;
+        let equations: Vec<Equation> = columns
+            .iter()
+            .map(|Column { plan, s, error, scale, .. }| Equation {
+                plan: *plan,
+                s,
+                error,
+                enough: 0.04 * self.settings.tol * scale,
+            })
+            .collect();
+        let directions = Directions { design, accuracy, control }.all(&equations, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
         let images = self.design.times(&dw, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
@@ -555,14 +556,21 @@ impl<T: Working> Primal<'_, T> {
     fn line_search(&self, column: &Column, dw: &[f64], db: f64, image: &[f64], c: f64) -> f64 {
         let (image_far, pull_far, _) = &column.frozen;
         let (linear, quadratic) = (dot(&column.w, dw) - dot(image_far, dw) - pull_far * db, dot(dw, dw));
+        let (sigma, b) = (column.sigma, column.b);
         let slope = |t: f64| {
-            let pull = sum_over(image.len(), |rows| {
-                let pull = |i: usize| {
-                    let dg = image[i] + db;
-                    self.bend(column, c, i, column.g[i] + column.b + t * dg).0 * dg
-                };
-                [rows.map(pull).sum()]
-            })[0];
+            let [pull] = sum_over(image.len(), |rows| {
+                let (image, rows) = (&image[rows.clone()], self.stretch(column, rows));
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        known(
+                            self.loss,
+                            #[inline(always)]
+                            |loss| pull_along(Envelope { loss, sigma }, rows, c, b, image, db, t),
+                        )
+                    },
+                )
+            });
             linear + t * quadratic - pull
         };
         let start = linear - (0..image.len()).map(|i| column.a[i] * (image[i] + db)).sum::<f64>();
@@ -584,93 +592,6 @@ impl<T: Working> Primal<'_, T> {
             if here < 0.0 { low = (t, here) } else { high = (t, here) }
         }
         t
-    }
-
-    /// (Δw, Δb) of every column.
-    fn directions(&self, columns: &[&mut Column], preconditioner: &mut Preconditioner) -> Result<Vec<Vec<f64>>> {
-        let (n, rank) = (self.design.n(), self.design.rank());
-        let mean: Vec<f64> = (0..n)
-            .into_par_iter()
-            .map(|i| columns.iter().map(|column| column.s[i]).sum::<f64>() / columns.len() as f64)
-            .collect();
-        let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
-        // In operations, those in f64 counted twice, and what it takes to start a pass.
-        let pass = 4 * active.len() * rank * columns.len() + 1_000_000;
-        let factor = |rows: usize| 2 * rows * rank * rank + rank * rank * rank;
-        let own: usize = columns.iter().map(|c| factor(c.s.iter().filter(|s| **s > 0.0).count())).sum();
-        let spent = preconditioner.passes * pass;
-        let own = if spent > own {
-            columns.par_iter().map(|column| self.factor(&column.s)).collect::<Result<Vec<_>>>()?
-        } else {
-            if preconditioner.shared.is_none() || spent > factor(active.len()) {
-                preconditioner.shared = Some(self.factor(&mean)?);
-            }
-            Vec::new()
-        };
-        let few = 4 * active.len() < 3 * n;
-        let gathered = if few { self.design.gather(&active) } else { Vec::new() };
-        let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
-        let curvature =
-            |column: &&mut Column| if few { active.iter().map(|&i| column.s[i]).collect() } else { column.s.clone() };
-        let mut systems: Vec<System> = columns
-            .iter()
-            .map(|column| {
-                let wanted = 0.02 * self.settings.tol * column.scale;
-                System::new(&column.error, curvature(column), wanted)
-            })
-            .collect();
-        for (system, factor) in systems.iter_mut().zip(&own) {
-            system.factor = Some(factor);
-        }
-        let mut passes = 0;
-        let mut open: Vec<&mut System> = systems.iter_mut().collect();
-        while passes < MAX_PASSES {
-            let mut block = Mat::<f64>::from_fn(rank + 1, open.len(), |j, c| open[c].residual[j]);
-            if let (Some(shared), true) = (&preconditioner.shared, own.is_empty()) {
-                shared.solve(block.as_mut());
-            }
-            for (c, system) in open.iter_mut().enumerate() {
-                if let Some(factor) = system.factor {
-                    factor.solve(block.as_mut().subcols_mut(c, 1));
-                }
-                system.aim(block.col_as_slice(c));
-            }
-            open.retain(|system| !system.done);
-            if open.is_empty() {
-                break;
-            }
-            let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
-            let mut images = design.times(&searches, self.accuracy, self.control)?;
-            let sums: Vec<f64> = images
-                .par_iter_mut()
-                .zip(&open)
-                .map(|(image, system)| {
-                    let shift = system.search[rank];
-                    image.iter_mut().zip(&system.curvature).for_each(|(u, s)| *u = s * (*u + shift));
-                    image.iter().sum()
-                })
-                .collect();
-            let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
-            let products = design.transposed_times(&scaled, self.accuracy, self.control)?;
-            for ((system, product), sum) in open.iter_mut().zip(products).zip(sums) {
-                system.advance(product, sum);
-            }
-            passes += 1;
-        }
-        if own.is_empty() {
-            preconditioner.passes = passes;
-        }
-        Ok(systems.into_iter().map(|system| system.direction).collect())
-    }
-
-    /// Cholesky factor of [I 0; 0 0] + [Z 1]ᵀ S [Z 1].
-    fn factor(&self, s: &[f64]) -> Result<Cholesky<f64>> {
-        let rank = self.design.rank();
-        let curvature = self.design.curvature(s, self.control)?;
-        Cholesky::new(rank + 1, 0.0, self.control, |q, column| {
-            column.copy_from_slice(&curvature.col_as_slice(q)[q..]);
-            column[0] += if q < rank { 1.0 } else { FLOOR };
-        })
     }
 
     /// Recomputes g in f64 and judges every column by code that knows nothing of the steps.
@@ -699,59 +620,51 @@ impl<T: Working> Primal<'_, T> {
     }
 }
 
-/// Conjugate gradients on one system.
-struct System<'a> {
-    /// A preconditioner of its own.
-    factor: Option<&'a Cholesky<f64>>,
-    curvature: Vec<f64>,
-    /// Small enough, for ‖residual‖².
-    enough: f64,
-    direction: Vec<f64>,
-    residual: Vec<f64>,
-    search: Vec<f64>,
-    energy: f64,
-    done: bool,
+/// a and S of all rows at g + b, and the sums of the loss and of the mismatch.
+#[inline(always)]
+fn looked(of: Envelope, rows: Stretch, c: f64, b: f64, a: &mut [f64], s: &mut [f64]) -> [f64; 2] {
+    let (mut loss, mut mismatch) = ([0.0; LANES], [0.0; LANES]);
+    for (k, (a, s)) in a.chunks_mut(LANES).zip(s.chunks_mut(LANES)).enumerate() {
+        let block = rows.block(k * LANES, c, b);
+        let bends = of.bend(&block);
+        for l in 0..LANES {
+            loss[l] += block.cw[l] * of.loss.value(block.y[l], block.g[l]);
+            mismatch[l] += of.mismatch(block.y[l], block.cw[l], bends.0[l], block.g[l]);
+        }
+        a.copy_from_slice(&bends.0[..a.len()]);
+        s.copy_from_slice(&bends.1[..s.len()]);
+    }
+    [loss, mismatch].map(|lanes| lanes.iter().sum())
 }
 
-impl System<'_> {
-    fn new(error: &[f64], curvature: Vec<f64>, wanted: f64) -> Self {
-        let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
-        residual.push(0.0);
-        let enough = (STEP_GAP * dot(error, error)).max(2.0 * wanted);
-        let direction = vec![0.0; residual.len()];
-        Self { factor: None, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+/// Σa, ΣS and Σ|a| at g + b.
+#[inline(always)]
+fn pulls(of: Envelope, rows: Stretch, c: f64, b: f64) -> [f64; 3] {
+    let mut sums: [Lanes; 3] = [[0.0; LANES]; 3];
+    for start in (0..rows.g.len()).step_by(LANES) {
+        let (a, s) = of.bend(&rows.block(start, c, b));
+        for l in 0..LANES {
+            sums[0][l] += a[l];
+            sums[1][l] += s[l];
+            sums[2][l] += a[l].abs();
+        }
     }
+    sums.map(|lanes| lanes.iter().sum())
+}
 
-    /// The next search direction, from the preconditioned residual, unless the residual is small enough.
-    fn aim(&mut self, preconditioned: &[f64]) {
-        let energy = dot(&self.residual, preconditioned);
-        let begun = !self.search.is_empty();
-        if (begun && dot(&self.residual, &self.residual) <= self.enough) || !(energy > 0.0 && energy.is_finite()) {
-            self.done = true;
-            return;
+/// Σ a·(Δg + Δb) at g + b + t(Δg + Δb).
+#[inline(always)]
+fn pull_along(of: Envelope, rows: Stretch, c: f64, b: f64, dg: &[f64], db: f64, t: f64) -> [f64; 1] {
+    let mut sum = [0.0; LANES];
+    for start in (0..rows.g.len()).step_by(LANES) {
+        let (mut block, change) = (rows.block(start, c, b), lanes(dg, start).map(|dg| dg + db));
+        block.g.iter_mut().zip(change).for_each(|(g, change)| *g += t * change);
+        let (a, _) = of.bend(&block);
+        for l in 0..LANES {
+            sum[l] += a[l] * change[l];
         }
-        if begun {
-            let keep = energy / self.energy;
-            self.search.iter_mut().zip(preconditioned).for_each(|(p, z)| *p = z + keep * *p);
-        } else {
-            self.search = preconditioned.to_vec();
-        }
-        self.energy = energy;
     }
-
-    /// Moves along the search direction p, given ZᵀS(Zp + p_b) and the sum over rows of S(Zp + p_b).
-    fn advance(&mut self, mut product: Vec<f64>, sum: f64) {
-        let (&shift, search) = self.search.split_last().unwrap_or((&0.0, &[]));
-        product.iter_mut().zip(search).for_each(|(product, p)| *product += p);
-        product.push(sum + FLOOR * shift);
-        let t = self.energy / dot(&self.search, &product);
-        if !(t > 0.0 && t.is_finite()) {
-            self.done = true; // indefinite to rounding: what there is must do
-            return;
-        }
-        self.direction.iter_mut().zip(&self.search).for_each(|(d, p)| *d += t * p);
-        self.residual.iter_mut().zip(&product).for_each(|(r, p)| *r -= t * p);
-    }
+    [sum.iter().sum()]
 }
 
 /// Sums over all rows, chunk by chunk on all threads.

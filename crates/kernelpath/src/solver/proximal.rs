@@ -16,7 +16,7 @@ use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
 
-use super::envelope::{Place, slope};
+use super::envelope::slope;
 use super::factor::KktFactor;
 
 /// Newton steps for one centre.
@@ -117,12 +117,9 @@ struct Wanted {
 fn wanted<T>(qp: &BoxQp<T>, i: usize, centre: f64, sigma: f64, g: f64) -> Wanted {
     let low = centre + sigma * (qp.kink_low[i] - g);
     let high = centre + sigma * (qp.kink_high[i] - g);
-    let (a, place) = slope(low, high, qp.lo[i], qp.mid[i], qp.hi[i]);
-    match place {
-        Place::Lower => Wanted { a, inside: true, kink: qp.kink_low[i] },
-        Place::Upper => Wanted { a, inside: true, kink: qp.kink_high[i] },
-        Place::Level => Wanted { a, inside: false, kink: 0.0 },
-    }
+    let slope = slope(low, high, qp.lo[i], qp.mid[i], qp.hi[i]);
+    let kink = if slope.lower { qp.kink_low[i] } else { qp.kink_high[i] };
+    Wanted { a: slope.a, inside: slope.lower || slope.upper, kink }
 }
 
 /// The t in [0, 1] that minimises Φ along the direction: Φ′ rises with t, so its sign is bisected.

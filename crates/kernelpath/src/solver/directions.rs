@@ -1,0 +1,337 @@
+//! The linear systems of Newton's method in rank dimensions: many at once.
+//!
+//! ```text
+//! (I + Zᵀ S Z) Δw + Zᵀ S 1 Δb = −e,     1ᵀ S Z Δw + 1ᵀ S 1 Δb = 0
+//! ```
+//!
+//! Only rows with curvature take part. Where the systems have most of these rows in common, they are solved by conjugate
+//! gradients as one block, preconditioned by one Cholesky factor of their mean, or by one each where that is cheaper than
+//! the passes; where each has few rows and of its own, each by itself, on one thread. Between two steps few rows come in
+//! or go out, so that factors serve for many steps.
+
+use faer::prelude::Reborrow;
+use faer::{Mat, MatMut};
+use rayon::prelude::*;
+
+use crate::design::{Accuracy, Design};
+use crate::error::Result;
+use crate::observe::Control;
+use crate::simd::dot;
+
+use super::cholesky::{Cholesky, Working};
+
+/// A step is solved until ½‖e‖² is so much of what it was.
+const STEP_GAP: f64 = 0.1;
+
+/// Conjugate gradients of one step.
+const MAX_PASSES: usize = 200;
+
+/// Ridge of a factor in single precision, relative to the largest entry.
+const RIDGE: f64 = 3e-7;
+
+/// Stands for the curvature in b where no row has any.
+const FLOOR: f64 = 1e-6;
+
+/// A system: S, and e on its right-hand side.
+pub(super) struct Equation<'a> {
+    /// The problem that it belongs to, whose factor is kept.
+    pub plan: usize,
+    pub s: &'a [f64],
+    pub error: &'a [f64],
+    /// Small enough, for ‖residual‖², whatever ‖e‖² is.
+    pub enough: f64,
+}
+
+impl Equation<'_> {
+    /// Rows that take part.
+    fn n_active(&self) -> usize {
+        self.s.iter().filter(|s| **s > 0.0).count()
+    }
+}
+
+/// What conjugate gradients divide by: factors of earlier systems, kept as long as they serve.
+pub(super) struct Preconditioner<T> {
+    /// Of the mean of all systems.
+    shared: Option<Factor<T>>,
+    /// Per plan its own, where the shared one does not do, and the passes of its last step.
+    own: Vec<Option<Factor<T>>>,
+    passes: Vec<usize>,
+}
+
+impl<T> Preconditioner<T> {
+    pub fn new(plans: usize) -> Self {
+        Self { shared: None, own: (0..plans).map(|_| None).collect(), passes: vec![0; plans] }
+    }
+}
+
+/// A factor in the precision of the steps.
+enum Factor<T> {
+    Working(Cholesky<T>),
+    Double(Cholesky<f64>),
+}
+
+impl<T: Working> Factor<T> {
+    /// B ← (LLᵀ)⁻¹B.
+    fn solve(&self, mut b: MatMut<f64>) {
+        match self {
+            Self::Double(factor) => factor.solve(b),
+            Self::Working(factor) => {
+                // Scaled to 1, so that single precision neither overflows nor loses small residuals.
+                let scales: Vec<f64> =
+                    b.rb().col_iter().map(|column| column.norm_max().max(f64::MIN_POSITIVE)).collect();
+                let mut narrow = Mat::<T>::from_fn(b.nrows(), b.ncols(), |j, c| T::narrow(b[(j, c)] / scales[c]));
+                factor.solve(narrow.as_mut());
+                for (c, scale) in scales.into_iter().enumerate() {
+                    for j in 0..b.nrows() {
+                        b[(j, c)] = narrow[(j, c)].wide() * scale;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of [I 0; 0 0] + `curvature`.
+fn factor_of<R: Working>(curvature: &Mat<R>, control: &Control) -> Result<Cholesky<R>> {
+    let order = curvature.nrows();
+    let largest = (0..order).map(|q| curvature[(q, q)].wide()).fold(1.0, f64::max);
+    let ridge = if size_of::<R>() == 4 { largest * RIDGE } else { 0.0 };
+    Cholesky::new(order, ridge, control, |q, column| {
+        column.copy_from_slice(&curvature.col_as_slice(q)[q..]);
+        column[0] = R::narrow(column[0].wide() + ridge + if q + 1 < order { 1.0 } else { FLOOR });
+    })
+}
+
+/// What the systems are made of.
+pub(super) struct Directions<'a, T> {
+    pub design: Design<'a, T>,
+    pub accuracy: Accuracy,
+    pub control: &'a Control,
+}
+
+impl<T: Working> Directions<'_, T> {
+    /// (Δw, Δb) of every system.
+    pub fn all(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
+        let (n, rank) = (self.design.n(), self.design.rank());
+        let mean: Vec<f64> = (0..n)
+            .into_par_iter()
+            .map(|i| equations.iter().map(|equation| equation.s[i]).sum::<f64>() / equations.len() as f64)
+            .collect();
+        let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
+        let inside: usize = equations.iter().map(Equation::n_active).sum();
+        if 2 * inside < equations.len() * active.len() {
+            return self.apart(equations, preconditioner);
+        }
+        self.refresh(equations, &mean, active.len(), preconditioner)?;
+        let few = 4 * active.len() < 3 * n;
+        let gathered = if few { self.design.gather(&active) } else { Vec::new() };
+        let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
+        let curvature = |equation: &Equation| {
+            if few { active.iter().map(|&i| equation.s[i]).collect() } else { equation.s.to_vec() }
+        };
+        let mut systems: Vec<System<T>> = equations
+            .iter()
+            .map(|equation| System::new(equation, curvature(equation), preconditioner.own[equation.plan].as_ref()))
+            .collect();
+        let mut open: Vec<&mut System<T>> = systems.iter_mut().collect();
+        for _ in 0..MAX_PASSES {
+            if let Some(shared) = &preconditioner.shared {
+                let sharing: Vec<usize> = (0..open.len()).filter(|&c| open[c].own.is_none()).collect();
+                let mut block = Mat::<f64>::from_fn(rank + 1, sharing.len(), |j, c| open[sharing[c]].residual[j]);
+                shared.solve(block.as_mut());
+                sharing.iter().enumerate().for_each(|(k, &c)| open[c].aim(block.col_as_slice(k)));
+            }
+            open.par_iter_mut().for_each(|system| {
+                if let Some(own) = system.own {
+                    let mut solved = Mat::<f64>::from_fn(rank + 1, 1, |j, _| system.residual[j]);
+                    own.solve(solved.as_mut());
+                    system.aim(solved.col_as_slice(0));
+                }
+            });
+            open.retain(|system| !system.done);
+            if open.is_empty() {
+                break;
+            }
+            let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
+            let mut images = design.times(&searches, self.accuracy, self.control)?;
+            let sums: Vec<f64> = images
+                .par_iter_mut()
+                .zip(&open)
+                .map(|(image, system)| {
+                    let shift = system.search[rank];
+                    image.iter_mut().zip(&system.curvature).for_each(|(u, s)| *u = s * (*u + shift));
+                    image.iter().sum()
+                })
+                .collect();
+            let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
+            let products = design.transposed_times(&scaled, self.accuracy, self.control)?;
+            for ((system, product), sum) in open.iter_mut().zip(products).zip(sums) {
+                system.advance(product, sum);
+            }
+        }
+        for (system, equation) in systems.iter().zip(equations) {
+            preconditioner.passes[equation.plan] = system.passes;
+        }
+        Ok(systems.into_iter().map(|system| system.direction).collect())
+    }
+
+    /// (Δw, Δb) of every system by itself, where they have few rows in common.
+    fn apart(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
+        let jobs: Vec<(&Equation, Option<Factor<T>>, usize)> = equations
+            .iter()
+            .map(|equation| (equation, preconditioner.own[equation.plan].take(), preconditioner.passes[equation.plan]))
+            .collect();
+        let done = jobs
+            .into_par_iter()
+            .map(|(equation, factor, passes)| self.one(equation, factor, passes))
+            .collect::<Result<Vec<_>>>()?;
+        let kept = |((direction, factor, passes), equation): ((Vec<f64>, Factor<T>, usize), &Equation)| {
+            preconditioner.own[equation.plan] = Some(factor);
+            preconditioner.passes[equation.plan] = passes;
+            direction
+        };
+        Ok(done.into_iter().zip(equations).map(kept).collect())
+    }
+
+    /// (Δw, Δb) of a system, the factor that served, and the passes.
+    fn one(
+        &self,
+        equation: &Equation,
+        factor: Option<Factor<T>>,
+        passes: usize,
+    ) -> Result<(Vec<f64>, Factor<T>, usize)> {
+        let rank = self.design.rank();
+        let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
+        let (pass, anew) = (4 * (active.len() + rank) * rank, (active.len() + rank / 2) * rank * rank / 4);
+        let factor = match factor {
+            Some(factor) if passes * pass < anew => factor,
+            _ => self.factor(equation.s, 1)?,
+        };
+        let gathered = self.design.gather(&active);
+        let design = Design::new(&gathered, active.len(), rank);
+        let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
+        let mut system = System::<T>::new(equation, curvature, None);
+        for _ in 0..MAX_PASSES {
+            let mut solved = Mat::<f64>::from_fn(rank + 1, 1, |j, _| system.residual[j]);
+            factor.solve(solved.as_mut());
+            system.aim(solved.col_as_slice(0));
+            if system.done {
+                break;
+            }
+            self.control.check()?;
+            let (product, sum) =
+                design.curved_times(&system.curvature, &system.search[..rank], system.search[rank], self.accuracy);
+            system.advance(product, sum);
+        }
+        Ok((system.direction, factor, system.passes))
+    }
+
+    /// New factors where the passes of the last step took longer than they would have.
+    fn refresh(
+        &self,
+        equations: &[Equation],
+        mean: &[f64],
+        n_active: usize,
+        preconditioner: &mut Preconditioner<T>,
+    ) -> Result<()> {
+        let rank = self.design.rank();
+        // In operations, and what it takes to start a pass.
+        let pass = 4 * n_active * rank + 1_000_000 / equations.len();
+        let factor = |rows: usize| rows * rank * rank + rank * rank * rank / 2;
+        let spent = |equation: &Equation| preconditioner.passes[equation.plan] * pass;
+        let own_factor = |equation: &Equation| factor(equation.n_active());
+        let (stale, fine): (Vec<&Equation>, Vec<&Equation>) =
+            equations.iter().partition(|equation| spent(equation) > own_factor(equation));
+        let own = stale.par_iter().map(|equation| self.factor(equation.s, 1)).collect::<Result<Vec<_>>>()?;
+        let shared = factor(n_active);
+        let sharing = |equation: &Equation| preconditioner.own[equation.plan].is_none();
+        let spent_sharing: usize =
+            fine.iter().filter(|equation| sharing(equation)).map(|equation| spent(equation)).sum();
+        let outdated = fine.iter().filter(|equation| !sharing(equation) && spent(equation) > shared / equations.len());
+        let outdated: Vec<usize> = outdated.map(|equation| equation.plan).collect();
+        let needed =
+            !outdated.is_empty() || preconditioner.shared.is_none() && fine.iter().any(|equation| sharing(equation));
+        if needed || spent_sharing > shared {
+            preconditioner.shared = Some(self.factor(mean, 4)?);
+        }
+        for (equation, own) in stale.into_iter().zip(own) {
+            preconditioner.own[equation.plan] = Some(own);
+        }
+        for plan in outdated {
+            preconditioner.own[plan] = None;
+        }
+        Ok(())
+    }
+
+    /// A factor of [I 0; 0 0] + [Z 1]ᵀ S [Z 1].
+    fn factor(&self, s: &[f64], groups: usize) -> Result<Factor<T>> {
+        Ok(match self.accuracy {
+            Accuracy::Working => {
+                let curvature = self.design.curvature::<T>(s, groups, self.control)?;
+                Factor::Working(factor_of(&curvature, self.control)?)
+            }
+            Accuracy::Double => {
+                let curvature = self.design.curvature::<f64>(s, groups, self.control)?;
+                Factor::Double(factor_of(&curvature, self.control)?)
+            }
+        })
+    }
+}
+
+/// Conjugate gradients on one system.
+struct System<'a, T> {
+    /// A preconditioner of its own.
+    own: Option<&'a Factor<T>>,
+    passes: usize,
+    curvature: Vec<f64>,
+    /// Small enough, for ‖residual‖².
+    enough: f64,
+    direction: Vec<f64>,
+    residual: Vec<f64>,
+    search: Vec<f64>,
+    energy: f64,
+    done: bool,
+}
+
+impl<'a, T> System<'a, T> {
+    fn new(equation: &Equation, curvature: Vec<f64>, own: Option<&'a Factor<T>>) -> Self {
+        let error = equation.error;
+        let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
+        residual.push(0.0);
+        let enough = (STEP_GAP * dot(error, error)).max(equation.enough);
+        let direction = vec![0.0; residual.len()];
+        Self { own, passes: 0, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+    }
+
+    /// The next search direction, from the preconditioned residual, unless the residual is small enough.
+    fn aim(&mut self, preconditioned: &[f64]) {
+        let energy = dot(&self.residual, preconditioned);
+        let begun = !self.search.is_empty();
+        if (begun && dot(&self.residual, &self.residual) <= self.enough) || !(energy > 0.0 && energy.is_finite()) {
+            self.done = true;
+            return;
+        }
+        if begun {
+            let keep = energy / self.energy;
+            self.search.iter_mut().zip(preconditioned).for_each(|(p, z)| *p = z + keep * *p);
+        } else {
+            self.search = preconditioned.to_vec();
+        }
+        self.energy = energy;
+    }
+
+    /// Moves along the search direction p, given ZᵀS(Zp + p_b) and the sum over rows of S(Zp + p_b).
+    fn advance(&mut self, mut product: Vec<f64>, sum: f64) {
+        self.passes += 1;
+        let (&shift, search) = self.search.split_last().unwrap_or((&0.0, &[]));
+        product.iter_mut().zip(search).for_each(|(product, p)| *product += p);
+        product.push(sum + FLOOR * shift);
+        let t = self.energy / dot(&self.search, &product);
+        if !(t > 0.0 && t.is_finite()) {
+            self.done = true; // indefinite to rounding: what there is must do
+            return;
+        }
+        self.direction.iter_mut().zip(&self.search).for_each(|(d, p)| *d += t * p);
+        self.residual.iter_mut().zip(&product).for_each(|(r, p)| *r -= t * p);
+    }
+}
