@@ -14,7 +14,7 @@ use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Gram, check_plan, single_is_enough};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::{Kept, Ledger, Plan};
+use crate::ledger::{Kept, Ledger, Plan, distinct};
 use crate::loo;
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
@@ -567,9 +567,11 @@ fn fit_task<T: Working>(
 fn decisions<T: Working>(gram: &Gram<T>, own: &[usize], kept: &Kept, wanted: &[usize]) -> Vec<Vec<f64>> {
     let run: Vec<usize> = (0..kept.beta.len()).filter(|&c| !kept.beta[c].is_empty()).collect();
     let betas: Vec<&[f64]> = run.iter().map(|&c| &kept.beta[c][..]).collect();
+    let (distinct, product_of) = distinct(&betas);
+    let products = gram.cross_times(wanted, own, &distinct);
     let mut f = vec![vec![f64::NAN; wanted.len()]; kept.beta.len()];
-    for (&c, product) in run.iter().zip(gram.cross_times(wanted, own, &betas)) {
-        f[c] = product.into_iter().map(|f| f + kept.records[c].b).collect();
+    for (&c, (product, ratio)) in run.iter().zip(product_of) {
+        f[c] = products[product].iter().map(|f| ratio * f + kept.records[c].b).collect();
     }
     f
 }

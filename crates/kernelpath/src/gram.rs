@@ -169,15 +169,18 @@ impl<T: Entry> Gram<T> {
         Ok(part)
     }
 
-    /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread.
+    /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread. Rows of zeros
+    /// in the vectors are left out.
     pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
         let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
-        let right = Mat::<f64>::from_fn(own.len(), b.len(), |k, c| b[c][k]);
+        let used: Vec<usize> = (0..own.len()).filter(|&k| b.iter().any(|c| c[k] != 0.0)).collect();
+        let columns: Vec<usize> = used.iter().map(|&k| own[k]).collect();
+        let right = Mat::<f64>::from_fn(used.len(), b.len(), |k, c| b[c][used[k]]);
         for rows in wanted.chunks(BAND) {
-            let mut left = Mat::<f64>::zeros(own.len(), rows.len());
+            let mut left = Mat::<f64>::zeros(used.len(), rows.len());
             for (c, &i) in rows.iter().enumerate() {
                 let row = self.row(i);
-                for (value, &k) in left.col_as_slice_mut(c).iter_mut().zip(own) {
+                for (value, &k) in left.col_as_slice_mut(c).iter_mut().zip(&columns) {
                     *value = row[k].wide();
                 }
             }

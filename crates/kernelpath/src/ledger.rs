@@ -58,17 +58,8 @@ impl<'a, T: Entry> Ledger<'a, T> {
     /// Recomputes Kβ of all solutions in one product, judges them and keeps them; a later solution of the
     /// same problem replaces an earlier one. `seen` gets each certified gap with Kβ.
     pub fn settle(&self, batch: Vec<Solution>, mut seen: impl FnMut(usize, f64, &[f64])) -> Result<()> {
-        // Solutions repeat at large C, once no row is at its bound any more, and are multiples of each
-        // other at small C, while all rows are: one product serves them all.
-        let mut distinct: Vec<&[f64]> = Vec::new();
-        let mut product_of = Vec::with_capacity(batch.len());
-        for solution in &batch {
-            let ratio = distinct.last().and_then(|last| multiple(&solution.beta, last));
-            if ratio.is_none() {
-                distinct.push(&solution.beta);
-            }
-            product_of.push((distinct.len() - 1, ratio.unwrap_or(1.0)));
-        }
+        let betas: Vec<&[f64]> = batch.iter().map(|solution| &solution.beta[..]).collect();
+        let (distinct, product_of) = distinct(&betas);
         let products = self.shared.gram.times(&distinct, self.control)?;
         for (at, (solution, (product, ratio))) in batch.into_iter().zip(product_of).enumerate() {
             let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
@@ -113,6 +104,23 @@ pub(crate) fn judge<T: Entry>(
         shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
     });
     record(outcome, certificate, b, shared.settings.tol)
+}
+
+/// Which of the vectors are needed to have all, and for each of all which of these and how many times it.
+///
+/// Solutions repeat at large C, once no row is at its bound any more, and are multiples of each other at small C, while
+/// all rows are: one product serves them all.
+pub(crate) fn distinct<'a>(betas: &[&'a [f64]]) -> (Vec<&'a [f64]>, Vec<(usize, f64)>) {
+    let mut distinct: Vec<&[f64]> = Vec::new();
+    let mut source = Vec::with_capacity(betas.len());
+    for beta in betas {
+        let ratio = distinct.last().and_then(|last| multiple(beta, last));
+        if ratio.is_none() {
+            distinct.push(beta);
+        }
+        source.push((distinct.len() - 1, ratio.unwrap_or(1.0)));
+    }
+    (distinct, source)
 }
 
 /// The factor that makes `b` into `a`, if one does to rounding.
