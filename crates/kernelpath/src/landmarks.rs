@@ -49,7 +49,7 @@ const FEWEST_LOOKED_AT: usize = 10_000;
 const PROPOSALS: usize = 128;
 
 /// Rounds of Lloyd's algorithm: most of what it gains over k-means++ comes first.
-const LLOYD: usize = 5;
+const LLOYD: usize = 3;
 
 /// Part of the largest diagonal entry below which a residual is rounding.
 const EXHAUSTED: f64 = 1e-12;
@@ -383,6 +383,9 @@ fn seed_centres(
 
 /// The nearest centre of every row, the first of equally near ones.
 fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], control: &Control) -> Result<Vec<usize>> {
+    if x.as_csr().is_none() {
+        return nearest_dense_centres(x, rows, centres, shift, control);
+    }
     let all: Vec<usize> = (0..centres.nrows()).collect();
     let mut labels = vec![(f64::INFINITY, 0); rows.len()];
     labels.par_chunks_mut(TILE).zip(rows.par_chunks(TILE)).try_for_each_init(
@@ -403,6 +406,62 @@ fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], cont
         },
     )?;
     Ok(labels.into_iter().map(|(_, label)| label).collect())
+}
+
+/// The same for dense rows, by the centre with the smallest ½‖c‖² − ⟨x, c⟩. Single precision is enough: to a row between
+/// two centres either is as good.
+fn nearest_dense_centres(
+    x: &Rows,
+    rows: &[usize],
+    centres: &Rows,
+    shift: &[f64],
+    control: &Control,
+) -> Result<Vec<usize>> {
+    let (count, p) = (centres.nrows(), centres.ncols());
+    let each = |x: &Rows, rows: &[usize], of: &mut dyn FnMut(&[f64])| {
+        let mut row = vec![0.0; p];
+        for &i in rows {
+            x.copy_row(i, shift, &mut row);
+            of(&row);
+        }
+    };
+    let all: Vec<usize> = (0..count).collect();
+    let mut largest = f64::MIN_POSITIVE;
+    each(centres, &all, &mut |row| largest = row.iter().fold(largest, |a, v| a.max(v.abs())));
+    let single = |x: &Rows, rows: &[usize]| {
+        let mut values = Vec::with_capacity(rows.len() * p);
+        each(x, rows, &mut |row| values.extend(row.iter().map(|v| (v / largest) as f32)));
+        values
+    };
+    let right = single(centres, &all);
+    let half: Vec<f32> = right.chunks_exact(p).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f32>()).collect();
+    let labels = rows
+        .par_chunks(TILE)
+        .map(|rows| {
+            control.check()?;
+            let left = single(x, rows);
+            let mut products = Mat::<f32>::zeros(count, rows.len());
+            matmul(
+                products.as_mut(),
+                Accum::Replace,
+                MatRef::from_row_major_slice(&right, count, p),
+                MatRef::from_row_major_slice(&left, rows.len(), p).transpose(),
+                1.0,
+                Par::Seq,
+            );
+            let nearest = |products: &[f32]| {
+                let mut best = (f32::INFINITY, 0);
+                for (c, (half, product)) in half.iter().zip(products).enumerate() {
+                    if half - product < best.0 {
+                        best = (half - product, c);
+                    }
+                }
+                best.1
+            };
+            Ok((0..rows.len()).map(|i| nearest(products.col_as_slice(i))).collect())
+        })
+        .collect::<Result<Vec<Vec<usize>>>>()?;
+    Ok(labels.concat())
 }
 
 /// Fails, before anything is allocated, when choosing or using landmarks would not fit.
