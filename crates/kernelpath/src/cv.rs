@@ -281,7 +281,7 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
         request.solver.engine(task.loss, task.y.len())?;
     }
     pool(request.threads)?.install(|| {
-        let units = units(request);
+        let units = units(request, control)?;
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, &units, control)
         } else {
@@ -291,9 +291,9 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
 }
 
 /// Rows that are the same in every task.
-pub(crate) fn units(request: &Request) -> Units {
+pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     if request.kernel.shape == Shape::Precomputed {
-        return Units::separate(request.x.nrows());
+        return Ok(Units::separate(request.x.nrows()));
     }
     // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
     let alone = request.folds == Folds::LeaveOneOut;
@@ -302,7 +302,7 @@ pub(crate) fn units(request: &Request) -> Units {
         Some([t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }])
     };
     let keys = |i: usize| request.tasks.iter().enumerate().filter_map(move |task| key(i, task)).flatten();
-    Units::merge(&request.x, keys)
+    Units::merge(&request.x, keys, control)
 }
 
 /// Threads to work on; 0 takes one a core.

@@ -72,11 +72,12 @@ impl<T: Entry> Features<T> {
 
     /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool.
     pub fn compute(nystrom: &Nystrom, x: &Rows, storage: Storage, control: &Control) -> Result<Self> {
+        x.check("X")?;
         let rows: Vec<usize> = (0..x.nrows()).collect();
         Self::of_rows(nystrom, x, &rows, storage, control)
     }
 
-    /// Of these rows of `x`, in their order.
+    /// Of these rows of `x`, which is checked already, in their order.
     pub(crate) fn of_rows(
         nystrom: &Nystrom,
         x: &Rows,
@@ -84,7 +85,6 @@ impl<T: Entry> Features<T> {
         storage: Storage,
         control: &Control,
     ) -> Result<Self> {
-        x.check("X")?;
         if x.ncols() != nystrom.width() {
             return Err(Error::Features { got: x.ncols(), expected: nystrom.width() });
         }

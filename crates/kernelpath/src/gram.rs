@@ -513,7 +513,7 @@ fn norms(x: &Rows, rows: &[usize], l1: bool, out: &mut Vec<f64>) {
 }
 
 /// Copies rows in double precision, shifted, with their squared norms.
-fn pack(x: &Rows, rows: &[usize], shift: &[f64], out: &mut Vec<f64>, norms: &mut Vec<f64>) {
+pub(crate) fn pack(x: &Rows, rows: &[usize], shift: &[f64], out: &mut Vec<f64>, norms: &mut Vec<f64>) {
     let p = shift.len();
     out.resize(rows.len() * p, 0.0);
     norms.clear();

@@ -2,6 +2,7 @@
 
 use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
+use crate::observe::Control;
 
 /// The form of a kernel, without its bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,7 +136,7 @@ fn sigest(x: &Rows, weight: Option<&[f64]>, shape: Shape, seed: u64) -> Result<f
         if shape == Shape::Laplacian { x.l1_distance(a, b) } else { x.squared_distance(a, b) }
     };
     // Equal rows are one, whose weights add up: so weights do what repeated rows do.
-    let units = Units::merge(x, |_| std::iter::empty());
+    let units = Units::merge(x, |_| std::iter::empty(), &Control::default())?;
     let mut weights = vec![0.0; units.len()];
     for (i, &u) in units.of_row.iter().enumerate() {
         weights[u] += weight.map_or(1.0, |weight| weight[i]);

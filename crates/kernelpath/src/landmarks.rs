@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::data::{Rows, RowsBuf};
 use crate::error::{Error, Result, human};
-use crate::gram::{TILE, Tile, available_memory, shift_for};
+use crate::gram::{TILE, Tile, available_memory, pack, shift_for};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
 
@@ -418,28 +418,21 @@ fn nearest_dense_centres(
     control: &Control,
 ) -> Result<Vec<usize>> {
     let (count, p) = (centres.nrows(), centres.ncols());
-    let each = |x: &Rows, rows: &[usize], of: &mut dyn FnMut(&[f64])| {
-        let mut row = vec![0.0; p];
-        for &i in rows {
-            x.copy_row(i, shift, &mut row);
-            of(&row);
-        }
-    };
     let all: Vec<usize> = (0..count).collect();
-    let mut largest = f64::MIN_POSITIVE;
-    each(centres, &all, &mut |row| largest = row.iter().fold(largest, |a, v| a.max(v.abs())));
-    let single = |x: &Rows, rows: &[usize]| {
-        let mut values = Vec::with_capacity(rows.len() * p);
-        each(x, rows, &mut |row| values.extend(row.iter().map(|v| (v / largest) as f32)));
-        values
-    };
-    let right = single(centres, &all);
-    let half: Vec<f32> = right.chunks_exact(p).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f32>()).collect();
+    let (mut wide, mut norms) = (Vec::new(), Vec::new());
+    pack(centres, &all, shift, &mut wide, &mut norms);
+    // Scaled to 1, so that no square overflows or vanishes.
+    let largest = wide.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()));
+    let single = |wide: &[f64]| wide.iter().map(|v| (v / largest) as f32).collect::<Vec<f32>>();
+    let right = single(&wide);
+    let half: Vec<f32> = norms.iter().map(|norm| (0.5 * norm / largest / largest) as f32).collect();
     let labels = rows
         .par_chunks(TILE)
         .map(|rows| {
             control.check()?;
-            let left = single(x, rows);
+            let (mut wide, mut norms) = (Vec::new(), Vec::new());
+            pack(x, rows, shift, &mut wide, &mut norms);
+            let left = single(&wide);
             let mut products = Mat::<f32>::zeros(count, rows.len());
             matmul(
                 products.as_mut(),

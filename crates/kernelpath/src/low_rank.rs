@@ -129,7 +129,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let started = Instant::now();
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
-    let units = units(request);
+    let units = units(request, control)?;
     let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside(request, folds), true)?;
     let mut features = Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {

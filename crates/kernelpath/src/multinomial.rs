@@ -146,7 +146,7 @@ pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<Multi
         let units = if request.kernel.shape == Shape::Precomputed {
             Units::separate(request.x.nrows())
         } else {
-            Units::merge(&request.x, |i| std::iter::once(request.y[i] as f64))
+            Units::merge(&request.x, |i| std::iter::once(request.y[i] as f64), control)?
         };
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, classes, &units, control)

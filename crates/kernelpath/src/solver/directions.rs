@@ -141,13 +141,7 @@ impl<T: Working> Directions<'_, T> {
                 shared.solve(block.as_mut());
                 sharing.iter().enumerate().for_each(|(k, &c)| open[c].aim(block.col_as_slice(k)));
             }
-            open.par_iter_mut().for_each(|system| {
-                if let Some(own) = system.own {
-                    let mut solved = Mat::<f64>::from_fn(rank + 1, 1, |j, _| system.residual[j]);
-                    own.solve(solved.as_mut());
-                    system.aim(solved.col_as_slice(0));
-                }
-            });
+            open.par_iter_mut().filter(|system| system.own.is_some()).for_each(|system| system.aim_by_own());
             open.retain(|system| !system.done);
             if open.is_empty() {
                 break;
@@ -210,11 +204,9 @@ impl<T: Working> Directions<'_, T> {
         let gathered = self.design.gather(&active);
         let design = Design::new(&gathered, active.len(), rank);
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
-        let mut system = System::<T>::new(equation, curvature, None);
+        let mut system = System::new(equation, curvature, Some(&factor));
         for _ in 0..MAX_PASSES {
-            let mut solved = Mat::<f64>::from_fn(rank + 1, 1, |j, _| system.residual[j]);
-            factor.solve(solved.as_mut());
-            system.aim(solved.col_as_slice(0));
+            system.aim_by_own();
             if system.done {
                 break;
             }
@@ -223,7 +215,8 @@ impl<T: Working> Directions<'_, T> {
                 design.curved_times(&system.curvature, &system.search[..rank], system.search[rank], self.accuracy);
             system.advance(product, sum);
         }
-        Ok((system.direction, factor, system.passes))
+        let System { direction, passes, .. } = system;
+        Ok((direction, factor, passes))
     }
 
     /// New factors where the passes of the last step took longer than they would have.
@@ -293,7 +286,7 @@ struct System<'a, T> {
     done: bool,
 }
 
-impl<'a, T> System<'a, T> {
+impl<'a, T: Working> System<'a, T> {
     fn new(equation: &Equation, curvature: Vec<f64>, own: Option<&'a Factor<T>>) -> Self {
         let error = equation.error;
         let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
@@ -301,6 +294,15 @@ impl<'a, T> System<'a, T> {
         let enough = (STEP_GAP * dot(error, error)).max(equation.enough);
         let direction = vec![0.0; residual.len()];
         Self { own, passes: 0, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+    }
+
+    /// The next search direction by its own preconditioner.
+    fn aim_by_own(&mut self) {
+        if let Some(own) = self.own {
+            let mut solved = Mat::<f64>::from_fn(self.residual.len(), 1, |j, _| self.residual[j]);
+            own.solve(solved.as_mut());
+            self.aim(solved.col_as_slice(0));
+        }
     }
 
     /// The next search direction, from the preconditioned residual, unless the residual is small enough.

@@ -9,6 +9,7 @@
 //! with ψ as in [`BoxQp`](crate::problem::BoxQp). Where a(g) = ā the envelope touches the loss.
 
 use crate::loss::Loss;
+use crate::simd::vectorise;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Envelope {
@@ -29,6 +30,24 @@ impl Envelope {
         let (low, high) = (centre + sigma * (k.kink_low - g), centre + sigma * (k.kink_high - g));
         let slope = slope(low, high, lo, mid, hi);
         (slope.a, if slope.lower || slope.upper { sigma } else { 0.0 })
+    }
+
+    /// Runs `work`, whose loops over rows become SIMD: compiled for the best instruction set of this machine, and for each
+    /// piecewise-linear loss by itself. `work` must be `#[inline(always)]`.
+    #[inline]
+    pub fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
+        vectorise(
+            #[inline(always)]
+            || {
+                let of = |loss: Loss| Self { loss, ..self };
+                match self.loss {
+                    Loss::Hinge => work(of(Loss::Hinge)),
+                    Loss::Quantile { tau } => work(of(Loss::Quantile { tau })),
+                    Loss::EpsilonInsensitive { epsilon } => work(of(Loss::EpsilonInsensitive { epsilon })),
+                    smooth => work(of(smooth)),
+                }
+            },
+        )
     }
 
     /// a and S of a block of rows.
@@ -99,17 +118,6 @@ pub(super) fn lanes(values: &[f64], start: usize) -> Lanes {
         out[..values.len() - start].copy_from_slice(&values[start..]);
     }
     out
-}
-
-/// Runs `work` compiled for each piecewise-linear loss by itself, whose formulas then become SIMD.
-#[inline(always)]
-pub(super) fn known<R>(loss: Loss, work: impl FnOnce(Loss) -> R) -> R {
-    match loss {
-        Loss::Hinge => work(Loss::Hinge),
-        Loss::Quantile { tau } => work(Loss::Quantile { tau }),
-        Loss::EpsilonInsensitive { epsilon } => work(Loss::EpsilonInsensitive { epsilon }),
-        smooth => work(smooth),
-    }
 }
 
 /// a(g), and whether it is strictly inside the lower or the upper segment.

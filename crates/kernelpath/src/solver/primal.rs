@@ -31,11 +31,11 @@ use crate::loss::{Loss, best_intercept};
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
-use crate::simd::{dot, vectorise};
+use crate::simd::dot;
 
 use super::cholesky::Working;
 use super::directions::{Directions, Equation, Preconditioner};
-use super::envelope::{Envelope, LANES, Lanes, Stretch, known, lanes};
+use super::envelope::{Envelope, LANES, Lanes, Stretch, lanes};
 
 /// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre.
 const SIGMA: f64 = 10.0;
@@ -401,6 +401,10 @@ impl<T: Working> Primal<'_, T> {
         Ok(())
     }
 
+    fn envelope(&self, column: &Column) -> Envelope {
+        Envelope { loss: self.loss, sigma: column.sigma }
+    }
+
     fn stretch<'b>(&'b self, column: &'b Column, rows: Range<usize>) -> Stretch<'b> {
         // Smooth losses have no centre, and do not ask for it.
         let centre = if column.centre.is_empty() { &column.g } else { &column.centre };
@@ -416,22 +420,16 @@ impl<T: Working> Primal<'_, T> {
     fn look(&self, column: &mut Column, c: f64) {
         self.balance(column, c);
         let (mut a, mut s) = (std::mem::take(&mut column.a), std::mem::take(&mut column.s));
-        let (sigma, b) = (column.sigma, column.b);
+        let (envelope, b) = (self.envelope(column), column.b);
         let sums: Vec<[f64; 2]> = a
             .par_chunks_mut(CHUNK)
             .zip(s.par_chunks_mut(CHUNK))
             .enumerate()
             .map(|(chunk, (a, s))| {
                 let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
-                vectorise(
+                envelope.vectorised(
                     #[inline(always)]
-                    || {
-                        known(
-                            self.loss,
-                            #[inline(always)]
-                            |loss| looked(Envelope { loss, sigma }, rows, c, b, a, s),
-                        )
-                    },
+                    |of| looked(of, rows, c, b, a, s),
                 )
             })
             .collect();
@@ -443,19 +441,13 @@ impl<T: Working> Primal<'_, T> {
 
     /// The root of Σa, which falls with b: Newton's method between bounds.
     fn balance(&self, column: &mut Column, c: f64) {
-        let sigma = column.sigma;
+        let envelope = self.envelope(column);
         let sums = |b: f64| {
             sum_over(self.y.len(), |rows| {
                 let rows = self.stretch(column, rows);
-                vectorise(
+                envelope.vectorised(
                     #[inline(always)]
-                    || {
-                        known(
-                            self.loss,
-                            #[inline(always)]
-                            |loss| pulls(Envelope { loss, sigma }, rows, c, b),
-                        )
-                    },
+                    |of| pulls(of, rows, c, b),
                 )
             })
         };
@@ -556,19 +548,13 @@ impl<T: Working> Primal<'_, T> {
     fn line_search(&self, column: &Column, dw: &[f64], db: f64, image: &[f64], c: f64) -> f64 {
         let (image_far, pull_far, _) = &column.frozen;
         let (linear, quadratic) = (dot(&column.w, dw) - dot(image_far, dw) - pull_far * db, dot(dw, dw));
-        let (sigma, b) = (column.sigma, column.b);
+        let (envelope, b) = (self.envelope(column), column.b);
         let slope = |t: f64| {
             let [pull] = sum_over(image.len(), |rows| {
                 let (image, rows) = (&image[rows.clone()], self.stretch(column, rows));
-                vectorise(
+                envelope.vectorised(
                     #[inline(always)]
-                    || {
-                        known(
-                            self.loss,
-                            #[inline(always)]
-                            |loss| pull_along(Envelope { loss, sigma }, rows, c, b, image, db, t),
-                        )
-                    },
+                    |of| pull_along(of, rows, c, b, image, db, t),
                 )
             });
             linear + t * quadratic - pull
