@@ -92,7 +92,7 @@ def against_liquid(name: str, n: int, bar: float) -> Row:
     )
 
 
-def against_torchkm(method: str, bar: float, solver: str = "auto", n: int = 1000, Cs: np.ndarray = GRID) -> Row:
+def against_torchkm(method: str, bar: float | None, solver: str = "auto", n: int = 1000, Cs: np.ndarray = GRID) -> Row:
     """TorchKM on 5 of the C's. To pass, our objective must not be above its own at any of them."""
     X, y = simulated(method, n)
     ours = fit(X, y, Cs, ESTIMATORS[method], solver)
@@ -105,13 +105,20 @@ def against_torchkm(method: str, bar: float, solver: str = "auto", n: int = 1000
     ratio = theirs.seconds / ours.seconds
     return Row(
         f"{method}, solver={ours.estimator.solver_}, n = {n}, p = 10",
-        f"{ours.seconds:.2f} s",
+        f"{ours.seconds:.2f} s{passes(ours, n)}",
         ours.worst_gap,
         note,
         ratio,
-        f"≥ {bar:g} ×",
-        ratio >= bar and ours.worst_gap <= TOL and as_low,
+        "report" if bar is None else f"≥ {bar:g} ×",
+        None if bar is None else ratio >= bar and ours.worst_gap <= TOL and as_low,
     )
+
+
+def passes(ours: Any, n: int) -> str:
+    """Of the spectral engine: the two products of each step of each model, over the time of the whole fit."""
+    if ours.estimator.solver_ != "spectral":
+        return ""
+    return f" ({4e-9 * n * n * ours.estimator.n_iter_.sum() / ours.seconds:.0f} GFLOP/s by its passes alone)"
 
 
 def objectives(fitted: Any, X: np.ndarray, y: np.ndarray, Cs: np.ndarray) -> np.ndarray:
@@ -231,6 +238,24 @@ def spectral_logistic(quick: bool) -> Row:
 def spectral_quantile(quick: bool) -> Row:
     """As torchkm_quantile with the spectral solver"""
     return against_torchkm("quantile", 10.0, "spectral")
+
+
+@case("torchkm_svc_2000")
+def torchkm_svc_2000(quick: bool) -> Row:
+    """As torchkm_svc with n = 2000"""
+    return against_torchkm("svc", None, n=2000)
+
+
+@case("torchkm_logistic_2000")
+def torchkm_logistic_2000(quick: bool) -> Row:
+    """As torchkm_logistic with n = 2000"""
+    return against_torchkm("logistic", None, n=2000)
+
+
+@case("torchkm_dwd_2000")
+def torchkm_dwd_2000(quick: bool) -> Row:
+    """As torchkm_dwd with n = 2000"""
+    return against_torchkm("dwd", None, n=2000)
 
 
 @case("losses5000")

@@ -236,9 +236,10 @@ class _KernelPathBase(BaseEstimator):
 
     def _check_low_rank(self, settings: Settings, folds: Folds) -> None:
         """Refuse, before landmarks are chosen, what needs the whole kernel matrix."""
+        others = "solver='auto', 'newton' or 'spectral'"
         for asked, instead in (
             (folds == "loo" and "cv='loo'", "folds, such as cv=10"),
-            (settings.solver not in ("auto", "newton") and f"solver={settings.solver!r}", "solver='auto' or 'newton'"),
+            (settings.solver in ("active-set", "closed-form") and f"solver={settings.solver!r}", others),
         ):
             if asked:
                 raise ValueError(

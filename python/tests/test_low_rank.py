@@ -690,12 +690,8 @@ def test_more_that_it_refuses(data):
     ("parameters", "message"),
     [
         ({"cv": "loo"}, "cv='loo' needs the whole kernel matrix.*use folds, such as cv=10"),
-        ({"solver": "active-set"}, "solver='active-set' needs the whole kernel matrix.*use solver='auto' or 'newton'"),
-        ({"solver": "spectral"}, "solver='spectral' needs the whole kernel matrix.*use solver='auto' or 'newton'"),
-        (
-            {"solver": "closed-form"},
-            "solver='closed-form' needs the whole kernel matrix.*use solver='auto' or 'newton'",
-        ),
+        ({"solver": "active-set"}, "'active-set' needs the whole kernel matrix.*use solver='auto', 'newton' or 'spectral'"),
+        ({"solver": "closed-form"}, "'closed-form' needs the whole kernel matrix.*'auto', 'newton' or 'spectral'"),
         ({"multi_class": "multinomial"}, "needs the whole kernel matrix.*use multi_class='ovr' or 'ovo'"),
     ],
 )
@@ -713,6 +709,15 @@ def test_newton_is_the_solver(name, data):
     named, auto = (made(name, n_landmarks=10, solver=solver).fit(X, y) for solver in ("newton", "auto"))
     assert named.solver_ == auto.solver_ == "newton"
     np.testing.assert_array_equal(named.oof_path_, auto.oof_path_)
+
+
+@every_estimator
+def test_the_spectral_engine_agrees(name, data):
+    X, y = data[0], target(name, data)
+    newton, spectral = (made(name, n_landmarks=10, tol=1e-8, solver=s).fit(X, y) for s in ("newton", "spectral"))
+    assert spectral.solver_ == "spectral"
+    assert np.all(spectral.gaps_ <= 1e-8)
+    np.testing.assert_allclose(spectral.objective_, newton.objective_, rtol=2e-8)
 
 
 # Time, interruption, progress

@@ -9,6 +9,8 @@
 //! P(β, b) − D(θ) ≥ 0 bounds how far P(β, b) is above the optimum, whatever β and b are (for an
 //! indefinite kernel it is 0 at stationary points, and no more is claimed).
 
+use rayon::prelude::*;
+
 use crate::loss::{Loss, best_intercept};
 use crate::simd::dot;
 
@@ -25,6 +27,11 @@ impl Certificate {
     /// What is known of a model that was never computed: nothing.
     pub const NONE: Self = Self { primal: f64::INFINITY, dual: f64::NEG_INFINITY };
 
+    /// Whether the gap is known to be at most so large.
+    fn within(&self, enough: f64) -> bool {
+        self.gap() <= enough
+    }
+
     /// (P − D) / max(|P|, |D|).
     pub fn gap(&self) -> f64 {
         let scale = self.primal.abs().max(self.dual.abs());
@@ -38,35 +45,72 @@ impl Certificate {
     }
 }
 
-/// Judges (β, b) with the first θ that proves a relative gap of at most `enough`, else the best: β itself, clipped to
-/// the domain and the heavier sign shrunk until Σθ = 0; and for a smooth loss its slopes at f, at the intercept where
+/// A model to be judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// C·wᵢ.
+    pub weight: &'a [f64],
+    /// β.
+    pub beta: &'a [f64],
+    /// b.
+    pub b: f64,
+    /// Kβ.
+    pub k_beta: &'a [f64],
+}
+
+/// Judges each (β, b) with the first θ that proves a relative gap of at most `enough`, else the best: β itself, clipped
+/// to the domain and the heavier sign shrunk until Σθ = 0; and for a smooth loss its slopes at f, at the intercept where
 /// they sum to 0.
 ///
-/// `weight` holds C·wᵢ and `k_beta` holds Kβ. Where θ differs from β, `k_times` must give Kθ.
-#[allow(clippy::too_many_arguments)]
+/// Where a θ differs from β, `k_times` must give Kθ, of several at once.
 pub fn certify(
     loss: Loss,
     y: &[f64],
-    weight: &[f64],
-    beta: &[f64],
-    b: f64,
-    k_beta: &[f64],
+    claims: &[Claim],
     enough: f64,
-    k_times: impl Fn(&[f64]) -> Vec<f64>,
-) -> Certificate {
-    let primal = losses(loss, y, weight, b, k_beta) + 0.5 * dot(beta, k_beta);
-    let theta = feasible(loss, y, weight, beta);
-    let quadratic = if theta == beta { dot(beta, k_beta) } else { dot(&theta, &k_times(&theta)) };
-    let mut first = Certificate { primal, dual: dual_losses(loss, y, weight, &theta) - 0.5 * quadratic };
-    if (first.primal - first.dual).abs() <= rounding(loss, y, weight, b, k_beta) {
-        first.dual = first.primal;
+    k_times: impl Fn(&[&[f64]]) -> Vec<Vec<f64>>,
+) -> Vec<Certificate> {
+    // Fewer are not worth a thread.
+    let least = 1 + 8192 / y.len().max(1);
+    let thetas: Vec<Vec<f64>> =
+        claims.par_iter().with_min_len(least).map(|claim| feasible(loss, y, claim.weight, claim.beta)).collect();
+    let (changed, changed_thetas): (Vec<usize>, Vec<&[f64]>) =
+        (thetas.iter().enumerate()).filter(|(k, theta)| *theta != claims[*k].beta).map(|(k, t)| (k, &t[..])).unzip();
+    let mut quadratic: Vec<f64> = claims.iter().map(|claim| dot(claim.beta, claim.k_beta)).collect();
+    let mut certificates: Vec<Certificate> = (claims.par_iter().with_min_len(least).zip(&quadratic))
+        .map(|(claim, square)| {
+            let Claim { weight, b, k_beta, .. } = *claim;
+            Certificate { primal: losses(loss, y, weight, b, k_beta) + 0.5 * square, dual: f64::NEG_INFINITY }
+        })
+        .collect();
+    for (&k, product) in changed.iter().zip(images(&changed_thetas, &k_times)) {
+        quadratic[k] = dot(&thetas[k], &product);
     }
-    if first.gap() <= enough || loss.kinks(0.0).is_some() {
-        return first;
+    certificates.par_iter_mut().with_min_len(least).enumerate().for_each(|(k, certificate)| {
+        let Claim { weight, b, k_beta, .. } = claims[k];
+        certificate.dual = dual_losses(loss, y, weight, &thetas[k]) - 0.5 * quadratic[k];
+        if (certificate.primal - certificate.dual).abs() <= rounding(loss, y, weight, b, k_beta) {
+            certificate.dual = certificate.primal;
+        }
+    });
+    if loss.kinks(0.0).is_some() {
+        return certificates;
     }
-    let theta = slopes(loss, y, weight, b, k_beta);
-    let dual = dual_losses(loss, y, weight, &theta) - 0.5 * dot(&theta, &k_times(&theta));
-    if dual > first.dual { Certificate { primal, dual } } else { first }
+    let short: Vec<usize> = (0..claims.len()).filter(|&k| !certificates[k].within(enough)).collect();
+    let slopes: Vec<Vec<f64>> = short.par_iter().with_min_len(least).map(|&k| slopes(loss, y, claims[k])).collect();
+    let products = images(&slopes.iter().map(|theta| &theta[..]).collect::<Vec<_>>(), &k_times);
+    for ((k, theta), product) in short.into_iter().zip(&slopes).zip(products) {
+        let dual = dual_losses(loss, y, claims[k].weight, theta) - 0.5 * dot(theta, &product);
+        if dual > certificates[k].dual {
+            certificates[k].dual = dual;
+        }
+    }
+    certificates
+}
+
+/// Kθ of each θ, if there is one.
+fn images(thetas: &[&[f64]], k_times: impl Fn(&[&[f64]]) -> Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    if thetas.is_empty() { Vec::new() } else { k_times(thetas) }
 }
 
 /// The certificate of a model on features, K = ZZᵀ: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ. `theta` must be
@@ -111,7 +155,8 @@ fn rounding(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
 }
 
 /// θ = w a(f + b), with b moved to where Σθ = 0.
-fn slopes(loss: Loss, y: &[f64], weight: &[f64], b: f64, k_beta: &[f64]) -> Vec<f64> {
+fn slopes(loss: Loss, y: &[f64], claim: Claim) -> Vec<f64> {
+    let Claim { weight, b, k_beta, .. } = claim;
     let b = best_intercept(loss, y, weight, k_beta, b);
     let slope = |i: usize| weighted(weight[i], || loss.pull(y[i], k_beta[i] + b));
     let theta: Vec<f64> = (0..y.len()).map(slope).collect();
@@ -155,7 +200,9 @@ mod tests {
 
     /// K = I, two rows: the optimum is β = ±min(C, 1), f = β, b = 0.
     fn judge(c: f64, beta: [f64; 2], b: f64) -> Certificate {
-        certify(Loss::Hinge, &[1.0, -1.0], &[c, c], &beta, b, &beta, 0.0, <[f64]>::to_vec)
+        let claim = Claim { weight: &[c, c], beta: &beta, b, k_beta: &beta };
+        let same = |thetas: &[&[f64]]| thetas.iter().map(|theta| theta.to_vec()).collect();
+        certify(Loss::Hinge, &[1.0, -1.0], &[claim], 0.0, same)[0]
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::loss::Loss;
 use crate::observe::{Control, Phase};
 use crate::path::check_cs;
 use crate::problem::{Settings, Shared, Status};
-use crate::solver::{ClosedForm, Engine, Newton, Solver, Spectral, Working};
+use crate::solver::{ClosedForm, Engine, Newton, Solver, Working, spectral};
 use crate::walk::walk;
 
 /// One split of the rows. A training row named twice counts twice.
@@ -657,7 +657,8 @@ fn solve<T: Working>(
         Engine::ActiveSet => walk(shared, &ledger, all_threads, control)?,
         Engine::Newton => Newton::new(shared, control)?.sweep(&ledger)?,
         Engine::Spectral => {
-            Spectral::new(shared, &Cpu, decomposed(decomposition, shared.gram, control)?, control).sweep(&ledger)?;
+            let decomposition = decomposed(decomposition, shared.gram, control)?;
+            spectral::sweep(shared, &ledger, &Cpu, decomposition, control)?;
         }
         Engine::ClosedForm => {
             ClosedForm::new(&shared.y, decomposed(decomposition, shared.gram, control)?, control).sweep(&ledger)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::certificate::{Certificate, certify};
+use crate::certificate::{Certificate, Claim, certify};
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::Entry;
@@ -61,12 +61,17 @@ impl<'a, T: Entry> Ledger<'a, T> {
         let betas: Vec<&[f64]> = batch.iter().map(|solution| &solution.beta[..]).collect();
         let (distinct, product_of) = distinct(&betas);
         let products = self.shared.gram.times(&distinct, self.control)?;
-        for (at, (solution, (product, ratio))) in batch.into_iter().zip(product_of).enumerate() {
-            let f: Vec<f64> = products[product].iter().map(|f| ratio * f).collect();
+        let scaled = |&(product, ratio): &(usize, f64)| products[product].iter().map(|f| ratio * f).collect();
+        let fs: Vec<Vec<f64>> = product_of.iter().map(scaled).collect();
+        let models: Vec<Model> = (batch.iter().zip(&fs))
+            .map(|(Solution { plan, c, beta, b, outcome }, f)| {
+                let weight = &self.plans[*plan].weight;
+                Model { weight, c: self.cs[*c], beta, b: *b, f, outcome: *outcome }
+            })
+            .collect();
+        let records = judge(self.shared, &models, self.control);
+        for (at, ((solution, f), record)) in batch.into_iter().zip(fs).zip(records).enumerate() {
             let plan = &self.plans[solution.plan];
-            let c = self.cs[solution.c];
-            let record =
-                judge(self.shared, &plan.weight, c, &solution.beta, solution.b, &f, solution.outcome, self.control);
             seen(at, record.certificate.gap(), &f);
             let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let kept = &mut kept[solution.plan];
@@ -87,23 +92,28 @@ impl<'a, T: Entry> Ledger<'a, T> {
     }
 }
 
-/// The record of a solution with f = Kβ.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn judge<T: Entry>(
-    shared: &Shared<T>,
-    weight: &[f64],
-    c: f64,
-    beta: &[f64],
-    b: f64,
-    f: &[f64],
-    outcome: Outcome,
-    control: &Control,
-) -> Record {
-    let weight: Vec<f64> = weight.iter().map(|w| w * c).collect();
-    let certificate = certify(shared.loss, &shared.y, &weight, beta, b, f, shared.settings.tol, |theta| {
-        shared.gram.times(&[theta], control).map_or_else(|_| vec![f64::NAN; theta.len()], |mut p| p.remove(0))
-    });
-    record(outcome, certificate, b, shared.settings.tol)
+/// A solution with f = Kβ.
+pub(crate) struct Model<'a> {
+    pub weight: &'a [f64],
+    pub c: f64,
+    pub beta: &'a [f64],
+    pub b: f64,
+    pub f: &'a [f64],
+    pub outcome: Outcome,
+}
+
+/// The records of some models.
+pub(crate) fn judge<T: Entry>(shared: &Shared<T>, models: &[Model], control: &Control) -> Vec<Record> {
+    let weights: Vec<Vec<f64>> =
+        models.iter().map(|model| model.weight.iter().map(|w| w * model.c).collect()).collect();
+    let claims: Vec<Claim> = (models.iter().zip(&weights))
+        .map(|(&Model { beta, b, f, .. }, weight)| Claim { weight, beta, b, k_beta: f })
+        .collect();
+    let nothing = |thetas: &[&[f64]]| thetas.iter().map(|theta| vec![f64::NAN; theta.len()]).collect();
+    let k_times = |thetas: &[&[f64]]| shared.gram.times(thetas, control).unwrap_or_else(|_| nothing(thetas));
+    let certificates = certify(shared.loss, &shared.y, &claims, shared.settings.tol, k_times);
+    let recorded = |(model, certificate): (&Model, _)| record(model.outcome, certificate, model.b, shared.settings.tol);
+    models.iter().zip(certificates).map(recorded).collect()
 }
 
 /// Which of the vectors are needed to have all, and for each of all which of these and how many times it.

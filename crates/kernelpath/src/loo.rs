@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::padded;
-use crate::ledger::{Kept, judge};
+use crate::ledger::{Kept, Model, judge};
 use crate::observe::Control;
 use crate::path::LeaveOut;
 use crate::problem::{Outcome, Point, Shared, Status};
-use crate::solver::{ClosedForm, Column, Newton, Working};
+use crate::solver::{ClosedForm, Column, Fitted, Newton, Working};
 
 /// A model of the path, and f at the row it leaves out.
 pub(crate) type LeftOut = (Record, f64);
@@ -50,9 +50,10 @@ pub(crate) fn by_active_set<T: Working>(
             remaining[u] = (weight[u] - of_row[u]).max(0.0);
             let (solved, b, outcome) = leave_out.solve(u, remaining[u], control)?;
             let point = solved.as_ref().unwrap_or(&full);
-            let record = judge(shared, &remaining, cs[k], &point.beta[..m], b, &point.f[..m], outcome, control);
+            let (beta, f) = (&point.beta[..m], &point.f[..m]);
+            let model = Model { weight: &remaining, c: cs[k], beta, b, f, outcome };
+            *result = (judge(shared, &[model], control).remove(0), f[u] + b);
             remaining[u] = weight[u];
-            *result = (record, point.f[u] + b);
             control.advance(1);
         }
         Ok(results)
@@ -104,9 +105,18 @@ pub(crate) fn by_newton<T: Working>(
             newton.solve(&mut columns, cs[k])?;
             let betas: Vec<&[f64]> = columns.iter().map(|column| &column.beta[..]).collect();
             let products = shared.gram.times(&betas, control)?;
-            for ((&u, column), f) in units.iter().zip(&columns).zip(products) {
-                let record = judge(shared, column.weight, cs[k], &column.beta, column.b, &f, column.outcome, control);
-                results[u] = (record, f[u] + column.b);
+            let models: Vec<Model> = (columns.iter().zip(&products))
+                .map(|(Column { weight, beta, b, outcome, .. }, f)| Model {
+                    weight,
+                    c: cs[k],
+                    beta,
+                    b: *b,
+                    f,
+                    outcome: *outcome,
+                })
+                .collect();
+            for ((&u, model), record) in units.iter().zip(&models).zip(judge(shared, &models, control)) {
+                results[u] = (record, model.f[u] + model.b);
             }
             control.advance(units.len());
         }
@@ -133,11 +143,12 @@ pub(crate) fn by_closed_form<T: Working>(
             let models = closed_form.without(c, &sets)?;
             let betas: Vec<&[f64]> = models.iter().map(|model| &model.beta[..]).collect();
             let products = shared.gram.times(&betas, control)?;
-            for ((&i, model), f) in rows.iter().zip(&models).zip(products) {
-                let mut weight = vec![1.0; n];
-                weight[i] = 0.0;
-                let record = judge(shared, &weight, c, &model.beta, model.b, &f, outcome, control);
-                results[i] = (record, f[i] + model.b);
+            let weights: Vec<Vec<f64>> = rows.iter().map(|&i| (0..n).map(|j| f64::from(i != j)).collect()).collect();
+            let models: Vec<Model> = (models.iter().zip(&products).zip(&weights))
+                .map(|((Fitted { beta, b }, f), weight)| Model { weight, c, beta, b: *b, f, outcome })
+                .collect();
+            for ((&i, model), record) in rows.iter().zip(&models).zip(judge(shared, &models, control)) {
+                results[i] = (record, model.f[i] + model.b);
             }
             control.advance(rows.len());
         }

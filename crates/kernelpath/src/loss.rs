@@ -3,6 +3,8 @@
 //! A loss is convex in f. Its dual variable is a = −L′(f), so β = C·w·a at the optimum of (P).
 
 use crate::error::{Error, Result};
+use crate::kernel::exp_nonpositive;
+use crate::simd::vectorise;
 
 /// A loss L(y, f) of problem (P).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,14 +64,16 @@ pub struct Kinks {
 /// log(1 + eˣ) without overflow.
 #[inline(always)]
 pub(crate) fn log1pexp(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
+    let value = x.max(0.0) + exp_nonpositive(-x.abs()).ln_1p();
+    if x.is_nan() { x } else { value }
 }
 
 /// 1 / (1 + e^{−x}) without overflow.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f64) -> f64 {
-    let e = (-x.abs()).exp();
-    (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e)
+    let e = exp_nonpositive(-x.abs());
+    let value = (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e);
+    if x.is_nan() { x } else { value }
 }
 
 /// x log x, 0 at 0.
@@ -323,6 +327,29 @@ pub struct Smoothed {
 }
 
 impl Smoothed {
+    /// Runs `work`, whose loops over rows become SIMD: compiled for the best instruction set of this machine, and for
+    /// each loss by itself. `work` must be `#[inline(always)]`.
+    #[inline]
+    pub(crate) fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
+        vectorise(
+            #[inline(always)]
+            || {
+                let of = |loss: Loss| work(Self { loss, ..self });
+                match self.loss {
+                    Loss::Hinge => of(Loss::Hinge),
+                    Loss::SquaredHinge => of(Loss::SquaredHinge),
+                    Loss::Logistic => of(Loss::Logistic),
+                    Loss::Dwd => of(Loss::Dwd),
+                    Loss::Quantile { tau } => of(Loss::Quantile { tau }),
+                    Loss::EpsilonInsensitive { epsilon } => of(Loss::EpsilonInsensitive { epsilon }),
+                    Loss::Squared => of(Loss::Squared),
+                    Loss::Huber { delta } => of(Loss::Huber { delta }),
+                    Loss::Expectile { tau } => of(Loss::Expectile { tau }),
+                }
+            },
+        )
+    }
+
     /// L_δ(y, f).
     #[inline(always)]
     pub fn value(self, y: f64, f: f64) -> f64 {
@@ -361,35 +388,42 @@ impl Smoothed {
     }
 }
 
-/// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign.
+/// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign: Newton's method
+/// between bounds, and where it has no curvature to go by, their middle.
 pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], near: f64) -> f64 {
-    let rows = || (0..y.len()).filter(|&i| weight[i] > 0.0);
-    let pull = |b: f64| -> f64 { rows().map(|i| weight[i] * loss.pull(y[i], f[i] + b)).sum() };
-    let largest = rows().fold(near.abs(), |a, i| a.max(y[i].abs() + f[i].abs()));
+    let rows: Vec<usize> = (0..y.len()).filter(|&i| weight[i] > 0.0).collect();
+    let sums = |b: f64| {
+        let add = |(pull, curvature): (f64, f64), &i: &usize| {
+            let g = f[i] + b;
+            (pull + weight[i] * loss.pull(y[i], g), curvature + weight[i] * loss.curvature(y[i], g))
+        };
+        rows.iter().fold((0.0, 0.0), add)
+    };
+    let largest = rows.iter().fold(near.abs(), |a, &i| a.max(y[i].abs() + f[i].abs()));
     let unit = if largest > 0.0 { largest } else { 1.0 };
-    let (mut low, mut high) = (near, near);
-    let mut reach = unit;
-    while pull(low) < 0.0 && reach < 1e12 * unit {
-        low -= reach;
-        reach *= 2.0;
-    }
-    reach = unit;
-    while pull(high) > 0.0 && reach < 1e12 * unit {
-        high += reach;
-        reach *= 2.0;
-    }
-    for _ in 0..100 {
-        let middle = 0.5 * (low + high);
-        if pull(middle) > 0.0 {
-            low = middle;
-        } else {
-            high = middle;
-        }
-        if high - low <= 1e-14 * unit {
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let (mut b, mut reach) = (near, unit);
+    for attempt in 0..200 {
+        let (pull, curvature) = sums(b);
+        let newton = b + pull / curvature;
+        if pull == 0.0 || (newton - b).abs() <= f64::EPSILON * unit {
             break;
         }
+        (low, high) = if pull > 0.0 { (b, high) } else { (low, b) };
+        if high - low <= 1e-14 * unit || reach >= 1e12 * unit {
+            break;
+        }
+        b = if curvature > 0.0 && low < newton && newton < high && attempt % 4 != 3 {
+            newton
+        } else if low.is_finite() && high.is_finite() {
+            0.5 * (low + high)
+        } else {
+            let step = reach.copysign(if low.is_finite() { 1.0 } else { -1.0 });
+            reach *= 2.0;
+            b + step
+        };
     }
-    0.5 * (low + high)
+    b
 }
 
 #[inline(always)]

@@ -11,13 +11,14 @@ use crate::cv::{
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design};
+use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::Plan;
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
-use crate::solver::{Engine, Primal, Reduced, Solver, Working};
+use crate::solver::{Engine, Primal, Reduced, Solver, Working, spectral};
 
 /// One task on the features of its units, from which `mean` was taken.
 fn fit_task<T: Working>(
@@ -42,7 +43,10 @@ fn fit_task<T: Working>(
     }));
     let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
     let primal = Primal { design: own, loss, y: &y, settings, accuracy, control };
-    let mut kept = primal.sweep(&plans, request.cs)?;
+    let (engine, mut kept) = match request.solver {
+        Solver::Spectral => (Engine::Spectral, spectral::sweep_features(&primal, &plans, request.cs, &Cpu)?),
+        _ => (Engine::Newton, primal.sweep(&plans, request.cs)?),
+    };
     let refit = kept.remove(0);
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(splits.len() + 1);
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(splits.len());
@@ -54,7 +58,7 @@ fn fit_task<T: Working>(
     let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { nystrom.coefficients(w) }).collect();
     records.push(uncentred(refit.records, &refit.w, mean));
     let bytes = (design.n() * design.rank() * size_of::<T>()) as u64;
-    Ok(path_fit(request, task, Engine::Newton, records, oof, coef, bytes, started))
+    Ok(path_fit(request, task, engine, records, oof, coef, bytes, started))
 }
 
 /// The records with b as it is for features that keep their mean.
@@ -156,7 +160,8 @@ fn fit_product<T: Working>(
     let of_row = |i: usize| features.row(units.of_row[i]);
     let z = Mat::<f64>::from_fn(features.rank(), request.x.nrows(), |j, i| of_row(i)[j].wide());
     let product = z.transpose() * &z;
-    let (kernel, solver) = (KernelFn::new(Shape::Precomputed, 1.0)?, Solver::Auto);
+    let kernel = KernelFn::new(Shape::Precomputed, 1.0)?;
+    let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
     let mut fits = fit_paths(&exact, control)?;
     for (fit, task) in fits.iter_mut().zip(&request.tasks) {
@@ -184,8 +189,8 @@ fn check_low_rank(request: &Request) -> Result<()> {
         return Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as cv=10" });
     }
     match request.solver {
-        // In rank dimensions Newton's method serves every loss.
-        Solver::Auto | Solver::Newton => check(request),
-        _ => Err(Error::LowRank { what: "this solver", instead: "solver=\"auto\" or \"newton\"" }),
+        // In rank dimensions Newton's method serves every loss, too.
+        Solver::Auto | Solver::Newton | Solver::Spectral => check(request),
+        _ => Err(Error::LowRank { what: "this solver", instead: "solver=\"auto\", \"newton\" or \"spectral\"" }),
     }
 }

@@ -80,7 +80,9 @@ fn equals_the_exact_solvers_on_the_same_low_rank_kernel() {
     for (k, &loss) in ALL_LOSSES.iter().enumerate() {
         let case = Case::new(150, loss, k as u64);
         let nystrom = case.nystrom(20);
-        let low_rank = fit(&case.request(), &nystrom);
+        let solved = [Solver::Newton, Solver::Spectral].map(|solver| Request { solver, ..case.request() });
+        let [low_rank, spectral] = solved.map(|request| fit(&request, &nystrom));
+        assert_eq!((low_rank.solver, spectral.solver), ("newton", "spectral"));
         assert!(low_rank.worst_gap() <= 1e-8, "{loss:?} {}", low_rank.worst_gap());
         let z = Features::<f64>::compute(&nystrom, &case.rows(), Storage::Memory, &Control::default()).unwrap();
         let product = |i: usize, j: usize| z.row(i).iter().zip(z.row(j)).map(|(a, b)| a * b).sum::<f64>();
@@ -92,6 +94,7 @@ fn equals_the_exact_solvers_on_the_same_low_rank_kernel() {
         };
         let exact = fit_paths(&exact, &Control::default()).unwrap().remove(0);
         assert_same(&low_rank, &exact, 2e-8, &format!("{loss:?}"));
+        assert_same(&spectral, &exact, 2e-8, &format!("{loss:?}, spectral"));
     }
 }
 

@@ -8,10 +8,13 @@ use faer::{Accum, Mat, MatRef, Par, Side};
 use rayon::prelude::*;
 
 use super::{Block, Device, Spectrum};
+use crate::design::{Accuracy, Design};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
 use crate::observe::Control;
+use crate::simd::vectorise;
+use crate::solver::Working;
 
 /// Rows of a product that one thread computes.
 const BAND: usize = 128;
@@ -19,16 +22,16 @@ const BAND: usize = 128;
 /// The processor.
 pub(crate) struct Cpu;
 
-/// A product whose rows are shared out among the threads.
-fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+/// A product in the precision of its factors, whose rows are shared out among the threads.
+fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<f64> {
     let (rows, columns) = (a.nrows(), b.ncols());
     let starts: Vec<usize> = (0..rows).step_by(BAND).collect();
-    let bands: Vec<Mat<f64>> = starts
+    let bands: Vec<Mat<R>> = starts
         .into_par_iter()
         .map(|start| {
             let height = BAND.min(rows - start);
-            let mut band = Mat::zeros(height, columns);
-            matmul(band.as_mut(), Accum::Replace, a.subrows(start, height), b, 1.0, Par::Seq);
+            let mut band = Mat::<R>::zeros(height, columns);
+            matmul(band.as_mut(), Accum::Replace, a.subrows(start, height), b, R::narrow(1.0), Par::Seq);
             band
         })
         .collect();
@@ -36,10 +39,14 @@ fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
         for (part, band) in column.chunks_mut(BAND).zip(&bands) {
-            part.copy_from_slice(band.col_as_slice(c));
+            part.iter_mut().zip(band.col_as_slice(c)).for_each(|(out, value)| *out = value.wide());
         }
     }
     out
+}
+
+fn narrow(a: &Mat<f64>) -> Mat<f32> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] as f32)
 }
 
 /// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
@@ -70,6 +77,7 @@ pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64
 
 impl Device for Cpu {
     type Matrix = Mat<f64>;
+    type Narrow = Mat<f32>;
 
     fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Mat<f64>> {
         Ok(Mat::from_fn(rows, columns.len(), |i, c| columns[c][i]))
@@ -77,6 +85,10 @@ impl Device for Cpu {
 
     fn download(&self, matrix: &Mat<f64>) -> Result<Vec<Vec<f64>>> {
         Ok((0..matrix.ncols()).map(|c| matrix.col_as_slice(c).to_vec()).collect())
+    }
+
+    fn narrow(&self, matrix: &Mat<f64>) -> Result<Mat<f32>> {
+        Ok(narrow(matrix))
     }
 
     fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Mat<f64>> {
@@ -96,6 +108,44 @@ impl Device for Cpu {
         Ok(product(a.as_ref().transpose(), b.as_ref()))
     }
 
+    fn narrow_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
+        Ok(product(a.as_ref(), narrow(b).as_ref()))
+    }
+
+    fn narrow_transposed_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
+        Ok(product(a.as_ref().transpose(), narrow(b).as_ref()))
+    }
+
+    fn features_times<T: Working>(
+        &self,
+        z: Design<T>,
+        b: &Mat<f64>,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Mat<f64>> {
+        let w: Vec<&[f64]> = (0..b.ncols()).map(|c| &b.col_as_slice(c)[..z.rank()]).collect();
+        let products = z.times(&w, accuracy, control)?;
+        let mut out = Mat::zeros(z.n(), b.ncols());
+        for (c, product) in products.iter().enumerate() {
+            let shift = b[(z.rank(), c)];
+            out.col_as_slice_mut(c).iter_mut().zip(product).for_each(|(out, value)| *out = value + shift);
+        }
+        Ok(out)
+    }
+
+    fn features_transposed_times<T: Working>(
+        &self,
+        z: Design<T>,
+        b: &Mat<f64>,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Mat<f64>> {
+        let columns: Vec<&[f64]> = (0..b.ncols()).map(|c| b.col_as_slice(c)).collect();
+        let mut products = z.transposed_times(&columns, accuracy, control)?;
+        products.iter_mut().zip(columns).for_each(|(product, column)| product.push(column.iter().sum()));
+        self.upload(z.rank() + 1, &products)
+    }
+
     fn scale_rows(&self, scale: &[f64], a: &Mat<f64>) -> Result<Mat<f64>> {
         let mut out = a.to_owned();
         for c in 0..out.ncols() {
@@ -111,13 +161,19 @@ impl Device for Cpu {
     }
 
     fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Mat<f64>, f: &Mat<f64>, b: &[f64]) -> Result<Mat<f64>> {
-        let column = |c: usize| -> Vec<f64> {
-            let (f, weight) = (f.col_as_slice(c), weight.col_as_slice(c));
-            let pull = |i: usize| if weight[i] > 0.0 { weight[i] * loss.pull(y[i], f[i] + b[c]) } else { 0.0 };
-            (0..f.len()).map(pull).collect()
-        };
-        let columns: Vec<Vec<f64>> = (0..f.ncols()).into_par_iter().map(column).collect();
-        self.upload(f.nrows(), &columns)
+        let mut out = Mat::zeros(f.nrows(), f.ncols());
+        columns_mut(&mut out).collect::<Vec<_>>().into_par_iter().enumerate().for_each(|(c, out)| {
+            let (f, weight, b) = (f.col_as_slice(c), weight.col_as_slice(c), b[c]);
+            loss.vectorised(
+                #[inline(always)]
+                |loss| {
+                    for (((out, &y), &cw), &f) in out.iter_mut().zip(y).zip(weight).zip(f) {
+                        *out = cw * loss.pull(y, f + b);
+                    }
+                },
+            );
+        });
+        Ok(out)
     }
 
     fn advance(
@@ -126,41 +182,73 @@ impl Device for Cpu {
         pulls: &Mat<f64>,
         spectrum: &Spectrum,
         curvature: &[f64],
-    ) -> Result<()> {
+    ) -> Result<Vec<f64>> {
+        let Block { coordinates, ahead, b, b_ahead, momentum } = block;
+        let columns: Vec<Moving> = (columns_mut(coordinates).zip(columns_mut(ahead)))
+            .zip(b.iter_mut().zip(b_ahead).zip(momentum))
+            .map(|((last, ahead), ((b, b_ahead), momentum))| Moving { last, ahead, b, b_ahead, momentum })
+            .collect();
+        let gap = |(c, (column, &cm)): (usize, (Moving, &f64))| {
+            let pulls = pulls.col_as_slice(c);
+            vectorise(
+                #[inline(always)]
+                || column.advance(pulls, spectrum, cm),
+            )
+        };
+        Ok(columns.into_par_iter().zip(curvature).enumerate().map(gap).collect())
+    }
+}
+
+/// The columns of a matrix, to be written side by side.
+fn columns_mut(matrix: &mut Mat<f64>) -> impl Iterator<Item = &mut [f64]> {
+    matrix.col_iter_mut().filter_map(|column| Some(column.try_as_col_major_mut()?.as_slice_mut()))
+}
+
+/// A column of a block.
+struct Moving<'a> {
+    last: &'a mut [f64],
+    ahead: &'a mut [f64],
+    b: &'a mut f64,
+    b_ahead: &'a mut f64,
+    momentum: &'a mut f64,
+}
+
+impl Moving<'_> {
+    #[inline(always)]
+    fn advance(self, pulls: &[f64], spectrum: &Spectrum, cm: f64) -> f64 {
         let Spectrum { values, ones } = spectrum;
         let n = values.len();
-        for (c, &cm) in curvature.iter().enumerate() {
-            let pulls = pulls.col_as_slice(c);
-            let (last, ahead) = (block.coordinates.col_as_slice_mut(c), block.ahead.col_as_slice_mut(c));
-            // q = 1 / (1 + CMλ), r = Uᵀθ − ahead; Δb makes Σβ = 0.
-            let (mut up, mut down) = (0.0, 0.0);
-            for k in 0..n {
-                let q = 1.0 / (1.0 + cm * values[k]);
-                up += ones[k] * (q * (pulls[k] - ahead[k]) + ahead[k]);
-                down += ones[k] * ones[k] * q;
-            }
-            let shift = if down > 0.0 { up / (cm * down) } else { 0.0 };
-            let b = block.b_ahead[c] + shift;
-            let t = block.momentum[c];
-            let next = 0.5 * (1.0 + (1.0 + 4.0 * t * t).sqrt());
-            let carry = (t - 1.0) / next;
-            let mut uphill = 0.0;
-            for k in 0..n {
-                let q = 1.0 / (1.0 + cm * values[k]);
-                let new = ahead[k] + q * (pulls[k] - ahead[k] - cm * shift * ones[k]);
-                uphill += values[k] * (ahead[k] - new) * (new - last[k]);
-                ahead[k] = new + carry * (new - last[k]);
-                last[k] = new;
-            }
-            block.b_ahead[c] = b + carry * (b - block.b[c]);
-            block.b[c] = b;
-            block.momentum[c] = next;
-            if uphill > 0.0 {
-                ahead.copy_from_slice(last);
-                block.b_ahead[c] = b;
-                block.momentum[c] = 1.0;
-            }
+        let Self { last, ahead, b, b_ahead, momentum } = self;
+        let (last, ahead, pulls, ones) = (&mut last[..n], &mut ahead[..n], &pulls[..n], &ones[..n]);
+        // q = 1 / (1 + CMλ), r = Uᵀθ − ahead; Δb makes Σβ = 0.
+        let (mut up, mut down, mut gap) = (0.0, 0.0, 0.0);
+        for k in 0..n {
+            let q = 1.0 / (1.0 + cm * values[k]);
+            let r = pulls[k] - ahead[k];
+            gap += 0.5 * values[k] * r * r;
+            up += ones[k] * (q * r + ahead[k]);
+            down += ones[k] * ones[k] * q;
         }
-        Ok(())
+        let shift = if down > 0.0 { up / (cm * down) } else { 0.0 };
+        let b_new = *b_ahead + shift;
+        let next = 0.5 * (1.0 + (1.0 + 4.0 * *momentum * *momentum).sqrt());
+        let carry = (*momentum - 1.0) / next;
+        let mut uphill = 0.0;
+        for k in 0..n {
+            let q = 1.0 / (1.0 + cm * values[k]);
+            let new = ahead[k] + q * (pulls[k] - ahead[k] - cm * shift * ones[k]);
+            uphill += values[k] * (ahead[k] - new) * (new - last[k]);
+            ahead[k] = new + carry * (new - last[k]);
+            last[k] = new;
+        }
+        *b_ahead = b_new + carry * (b_new - *b);
+        *b = b_new;
+        *momentum = next;
+        if uphill > 0.0 {
+            ahead.copy_from_slice(last);
+            *b_ahead = b_new;
+            *momentum = 1.0;
+        }
+        gap
     }
 }

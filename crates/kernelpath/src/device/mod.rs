@@ -3,14 +3,18 @@
 //! A device owns matrices (column after column) and knows the few operations the engine needs, each of
 //! them large: products, one eigendecomposition, and maps fused with their reductions.
 
+mod basis;
 mod cpu;
 
+pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
 pub(crate) use cpu::{Cpu, eigen};
 
+use crate::design::{Accuracy, Design};
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
 use crate::observe::Control;
+use crate::solver::Working;
 
 /// Problems in work on a device: columns, each with its own C and its own weights.
 pub(crate) struct Block<M> {
@@ -50,11 +54,15 @@ impl<M> Decomposition<M> {
 pub(crate) trait Device: Sync {
     /// A matrix on the device.
     type Matrix: Send + Sync;
+    /// A matrix in single precision, for products that a later step corrects.
+    type Narrow: Send + Sync;
 
     /// From the host, column after column.
     fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Self::Matrix>;
     /// To the host.
     fn download(&self, matrix: &Self::Matrix) -> Result<Vec<Vec<f64>>>;
+    /// A copy in single precision.
+    fn narrow(&self, matrix: &Self::Matrix) -> Result<Self::Narrow>;
     /// The kernel matrix.
     fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Self::Matrix>;
     /// K = UΛUᵀ: the eigenvalues (negative ones, which are rounding, as 0) and U.
@@ -63,6 +71,26 @@ pub(crate) trait Device: Sync {
     fn times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
     /// Aᵀ·B.
     fn transposed_times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// A·B in single precision.
+    fn narrow_times(&self, a: &Self::Narrow, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// Aᵀ·B in single precision.
+    fn narrow_transposed_times(&self, a: &Self::Narrow, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// [Z 1]·B: a pass over features.
+    fn features_times<T: Working>(
+        &self,
+        z: Design<T>,
+        b: &Self::Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Self::Matrix>;
+    /// [Z 1]ᵀ·B.
+    fn features_transposed_times<T: Working>(
+        &self,
+        z: Design<T>,
+        b: &Self::Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Self::Matrix>;
     /// diag(scale)·A.
     fn scale_rows(&self, scale: &[f64], a: &Self::Matrix) -> Result<Self::Matrix>;
     /// The columns named.
@@ -77,12 +105,12 @@ pub(crate) trait Device: Sync {
         b: &[f64],
     ) -> Result<Self::Matrix>;
     /// The step from `ahead`, given Uᵀθ there, for curvatures C·M; then the momentum, restarted where it
-    /// points uphill.
+    /// points uphill. Returns ½(θ − β)ᵀK(θ − β) at `ahead`: the gap there, but for what Σθ misses of 0.
     fn advance(
         &self,
         block: &mut Block<Self::Matrix>,
         pulls: &Self::Matrix,
         spectrum: &Spectrum,
         curvature: &[f64],
-    ) -> Result<()>;
+    ) -> Result<Vec<f64>>;
 }

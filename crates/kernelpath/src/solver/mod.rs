@@ -15,7 +15,7 @@ mod primal;
 mod proximal;
 mod smo;
 mod softmax;
-mod spectral;
+pub(crate) mod spectral;
 
 use crate::error::Result;
 use crate::gram::Entry;
@@ -24,13 +24,12 @@ use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
 use crate::simd::vectorise;
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
-pub(crate) use closed_form::ClosedForm;
+pub(crate) use closed_form::{ClosedForm, Fitted};
 pub(crate) use newton::{Column, Newton};
 pub(crate) use plan::Engine;
 pub use plan::Solver;
 pub(crate) use primal::{Primal, Reduced};
 pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
-pub(crate) use spectral::Spectral;
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;

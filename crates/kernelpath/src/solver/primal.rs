@@ -69,6 +69,25 @@ pub(crate) struct Reduced {
     pub w: Vec<Vec<f64>>,
 }
 
+impl Reduced {
+    pub fn nothing(cs: usize) -> Self {
+        Self { records: vec![Record::NOT_RUN; cs], w: vec![Vec::new(); cs] }
+    }
+}
+
+/// A model near the solution of a problem.
+pub(crate) struct Guess<'a> {
+    pub plan: usize,
+    pub weight: &'a [f64],
+    pub w: Vec<f64>,
+    pub b: f64,
+    /// Of a piecewise-linear loss; else empty.
+    pub slopes: Vec<f64>,
+}
+
+/// A model's record, and its w.
+pub(crate) type Certified = (Record, Vec<f64>);
+
 /// A problem in work.
 #[derive(Clone)]
 struct Column<'a> {
@@ -118,8 +137,7 @@ pub(crate) struct Primal<'a, T> {
 impl<T: Working> Primal<'_, T> {
     /// Solves all plans at every C, from the smallest up.
     pub fn sweep(&self, plans: &[Plan], cs: &[f64]) -> Result<Vec<Reduced>> {
-        let nothing = || Reduced { records: vec![Record::NOT_RUN; cs.len()], w: vec![Vec::new(); cs.len()] };
-        let mut kept: Vec<Reduced> = plans.iter().map(|_| nothing()).collect();
+        let mut kept: Vec<Reduced> = plans.iter().map(|_| Reduced::nothing(cs.len())).collect();
         let mut preconditioner = Preconditioner::new(plans.len());
         let mut before: Option<(f64, Vec<Column>)> = None;
         let mut last: Option<(f64, Vec<Column>)> = None;
@@ -138,24 +156,51 @@ impl<T: Working> Primal<'_, T> {
                     last.par_iter().zip(before).map(|(last, before)| self.extrapolated(last, before, t, c)).collect()
                 }
             };
-            for attempt in 0.. {
-                Primal { accuracy, ..*self }.solve(&mut columns, c, &mut preconditioner)?;
-                let records = self.certify(&mut columns, c)?;
-                let short = records.iter().any(|record| record.status == Status::Stalled);
-                if short && attempt < 2 && !self.control.out_of_time() {
-                    accuracy = Accuracy::Double; // which larger C's will need, too
-                    continue;
-                }
-                for ((kept, record), column) in kept.iter_mut().zip(records).zip(&columns) {
-                    kept.records[k] = record;
-                    kept.w[k].clone_from(&column.w);
-                }
-                break;
+            let records = self.settled(&mut columns, c, &mut preconditioner, &mut accuracy)?;
+            for ((kept, record), column) in kept.iter_mut().zip(records).zip(&columns) {
+                kept.records[k] = record;
+                kept.w[k].clone_from(&column.w);
             }
             self.control.advance(columns.len());
             before = last.replace((c, columns));
         }
         Ok(kept)
+    }
+
+    /// Solves and certifies the problems at one C from near their solutions.
+    pub fn finish(&self, guesses: Vec<Guess>, c: f64) -> Result<Vec<Certified>> {
+        let products = {
+            let w: Vec<&[f64]> = guesses.iter().map(|guess| &guess.w[..]).collect();
+            self.design.times(&w, Accuracy::Double, self.control)?
+        };
+        let mut columns = Vec::with_capacity(guesses.len());
+        for (Guess { plan, weight, w, b, slopes }, g) in guesses.into_iter().zip(products) {
+            columns.push(self.column((plan, weight), w, b, g, slopes));
+        }
+        let mut preconditioner = Preconditioner::new(1 + columns.iter().map(|c| c.plan).max().unwrap_or(0));
+        let records = self.settled(&mut columns, c, &mut preconditioner, &mut { self.accuracy })?;
+        Ok(records.into_iter().zip(columns).map(|(record, column)| (record, column.w)).collect())
+    }
+
+    /// Solves the columns, if need be once more in f64, and certifies them.
+    fn settled(
+        &self,
+        columns: &mut [Column],
+        c: f64,
+        preconditioner: &mut Preconditioner<T>,
+        accuracy: &mut Accuracy,
+    ) -> Result<Vec<Record>> {
+        let mut attempt = 0;
+        loop {
+            Primal { accuracy: *accuracy, ..*self }.solve(columns, c, preconditioner)?;
+            let records = self.certify(columns, c)?;
+            let short = records.iter().any(|record| record.status == Status::Stalled);
+            if !short || attempt == 2 || self.control.out_of_time() {
+                return Ok(records);
+            }
+            *accuracy = Accuracy::Double; // which larger C's will need, too
+            attempt += 1;
+        }
     }
 
     /// w = 0 with the best constant b, and slopes of the loss there that sum to 0.

@@ -24,165 +24,217 @@
 use rayon::prelude::*;
 
 use crate::certificate::Certificate;
-use crate::device::{Block, Decomposition, Device, Spectrum};
+use crate::design::Accuracy;
+use crate::device::{Basis, Block, Decomposition, Device, Eigenvectors, OfFeatures, Spectrum};
 use crate::error::Result;
-use crate::ledger::{Ledger, Solution};
-use crate::loss::{Smoothed, best_intercept};
+use crate::ledger::{Ledger, Plan, Solution};
+use crate::loss::{Loss, Smoothed, best_intercept};
 use crate::observe::Control;
 use crate::path::rising;
-use crate::problem::{BoxQp, Outcome, Point, Shared, Status};
+use crate::problem::{BoxQp, Outcome, Point, Settings, Shared, Status};
 
 use super::BoxSolver;
 use super::cholesky::Working;
+use super::primal::{Certified, Guess, Primal, Reduced};
 
 /// Neighbouring C's in a block.
 const NEIGHBOURS: usize = 4;
 
-/// Steps between two looks at the gap.
-const STEPS: usize = 20;
+/// A line through two solutions is followed no farther than so many times their distance.
+const FARTHEST: f64 = 4.0;
 
-/// Looks at one δ before it shrinks.
-const LOOKS: usize = 3;
+/// Of a smooth loss, the gap is looked at when one problem in so many seems done, but at the latest after this share of
+/// all steps more (the first time after so many steps), and not before that one.
+const SEEM_DONE: usize = 4;
+const FIRST_LOOK: usize = 5;
+const LATEST: f64 = 1.0;
+const EARLIEST: f64 = 0.1;
+
+/// Steps at one δ before the active set takes over.
+const SMOOTHED_STEPS: usize = 30;
 
 /// First δ, relative to the spread of the targets, and the smallest.
 const WIDEST: f64 = 0.125;
 const NARROWEST: f64 = 1e-7;
 
-/// The engine on a device, for one Gram matrix.
-pub(crate) struct Spectral<'a, T, D: Device> {
-    shared: &'a Shared<'a, T>,
-    device: &'a D,
-    basis: &'a D::Matrix,
-    spectrum: &'a Spectrum,
-    control: &'a Control,
+/// The engine on a device, for one kernel.
+pub(crate) struct Spectral<'a, B, D> {
+    pub device: &'a D,
+    pub basis: &'a B,
+    pub spectrum: &'a Spectrum,
+    pub loss: Loss,
+    pub y: &'a [f64],
+    pub settings: Settings,
+    pub control: &'a Control,
 }
 
 /// A problem of a block.
-struct Job<'a> {
-    plan: usize,
-    c: usize,
-    weight: &'a [f64],
+pub(crate) struct Job<'a> {
+    pub plan: usize,
+    /// Position of C in the grid.
+    pub at: usize,
+    pub c: f64,
+    pub weight: &'a [f64],
 }
 
-/// A problem's state on the host.
-struct State {
-    beta: Vec<f64>,
+impl Job<'_> {
+    /// θ from the slopes at f + b.
+    fn pulls(&self, smooth: Smoothed, y: &[f64], f: &[f64], b: f64) -> Vec<f64> {
+        let pull = |i: usize| match self.weight[i] {
+            0.0 => 0.0,
+            w => self.c * w * smooth.pull(y[i], f[i] + b),
+        };
+        (0..y.len()).map(pull).collect()
+    }
+}
+
+/// Where a problem stands: Uᵀβ, f = Kβ and b, and its objective where that is known, else 0.
+#[derive(Clone)]
+pub(crate) struct State {
+    coordinates: Vec<f64>,
     f: Vec<f64>,
     b: f64,
+    objective: f64,
 }
 
-impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
-    pub fn new(
-        shared: &'a Shared<'a, T>,
-        device: &'a D,
-        decomposition: &'a Decomposition<D::Matrix>,
-        control: &'a Control,
-    ) -> Self {
-        let Decomposition { basis, spectrum } = decomposition;
-        Self { shared, device, basis, spectrum, control }
-    }
+/// A problem's answer, with where its steps ended.
+type Solved<M> = (State, M, Outcome);
 
-    /// Solves all plans of a ledger at every C, from the smallest up, a few C's at once.
-    pub fn sweep(&self, ledger: &Ledger<T>) -> Result<()> {
-        let n = self.shared.gram.n();
-        let constant = |weight: &[f64]| {
-            let f = vec![0.0; n];
-            let b = best_intercept(self.shared.loss, &self.shared.y, weight, &f, 0.0);
-            (vec![0.0; n], b)
+/// β and b.
+type Model = (Vec<f64>, f64);
+
+impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
+    /// Solves all plans at every C, from the smallest up, a few C's at once. `finish` makes models of states and says
+    /// which of them are done; for a smooth loss it is asked of those whose gap is small enough.
+    pub fn sweep<M>(
+        &self,
+        plans: &[Plan],
+        cs: &[f64],
+        finish: impl Fn(&[&Job], Smoothed, &[State]) -> Result<Vec<(M, bool)>>,
+        mut settle: impl FnMut(Vec<(&Job, M, Outcome)>) -> Result<()>,
+    ) -> Result<()> {
+        let constant = |plan: &Plan| {
+            let b = best_intercept(self.loss, self.y, &plan.weight, &vec![0.0; self.y.len()], 0.0);
+            State { coordinates: vec![0.0; self.spectrum.values.len()], f: Vec::new(), b, objective: 0.0 }
         };
-        let mut starts: Vec<(Vec<f64>, f64)> = ledger.plans.iter().map(|plan| constant(&plan.weight)).collect();
-        for (step, group) in rising(ledger.cs).chunks(NEIGHBOURS).enumerate() {
+        // Of each plan the last two solutions, with the logarithm of their C.
+        let mut known: Vec<Vec<(f64, State)>> =
+            plans.iter().map(|plan| vec![(f64::NEG_INFINITY, constant(plan))]).collect();
+        let mut accuracy = Accuracy::Working;
+        for (step, group) in rising(cs).chunks(NEIGHBOURS).enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
             let jobs: Vec<Job> = group
                 .iter()
-                .flat_map(|&c| ledger.plans.iter().enumerate().map(move |(plan, p)| (c, plan, p)))
-                .map(|(c, plan, p)| Job { plan, c, weight: &p.weight })
+                .flat_map(|&at| plans.iter().enumerate().map(move |(plan, p)| (at, plan, p)))
+                .map(|(at, plan, p)| Job { plan, at, c: cs[at], weight: &p.weight })
                 .collect();
-            let cs: Vec<f64> = jobs.iter().map(|job| ledger.cs[job.c]).collect();
-            let states = self.solve(&jobs, &cs, &starts)?;
-            let last = group[group.len() - 1];
-            let mut batch = Vec::with_capacity(states.len());
-            for (job, (state, coordinates, outcome)) in jobs.iter().zip(states) {
-                if job.c == last {
-                    starts[job.plan] = (coordinates, state.b);
+            let starts = jobs.iter().map(|job| start(&known[job.plan], job.c.ln())).collect();
+            let solved = self.solve(&jobs, starts, &mut accuracy, &finish)?;
+            let mut batch = Vec::with_capacity(solved.len());
+            for (job, (state, model, outcome)) in jobs.iter().zip(solved) {
+                let known = &mut known[job.plan];
+                known.push((job.c.ln(), state));
+                if known.len() > 2 {
+                    known.remove(0);
                 }
-                batch.push(Solution { plan: job.plan, c: job.c, beta: state.beta, b: state.b, outcome });
+                batch.push((job, model, outcome));
             }
-            ledger.settle(batch, |_, _, _| {})?;
+            settle(batch)?;
             self.control.advance(jobs.len());
         }
         Ok(())
     }
 
-    /// Solves a block from the coordinates of its plans' last solutions.
-    fn solve(&self, jobs: &[Job], cs: &[f64], starts: &[(Vec<f64>, f64)]) -> Result<Vec<(State, Vec<f64>, Outcome)>> {
-        let n = self.shared.gram.n();
-        let (device, loss, y) = (self.device, self.shared.loss, &self.shared.y);
-        let mut done: Vec<Option<(State, Vec<f64>, Outcome)>> = jobs.iter().map(|_| None).collect();
+    /// Solves a block from where its plans' last solutions lead.
+    fn solve<M>(
+        &self,
+        jobs: &[Job],
+        starts: Vec<State>,
+        accuracy: &mut Accuracy,
+        finish: impl Fn(&[&Job], Smoothed, &[State]) -> Result<Vec<(M, bool)>>,
+    ) -> Result<Vec<Solved<M>>> {
+        let Self { device, basis, spectrum, loss, y, settings, control } = *self;
+        let mut done: Vec<Option<Solved<M>>> = jobs.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..jobs.len()).collect();
-        let first: Vec<Vec<f64>> = jobs.iter().map(|job| starts[job.plan].0.clone()).collect();
-        let b: Vec<f64> = jobs.iter().map(|job| starts[job.plan].1).collect();
+        let b: Vec<f64> = starts.iter().map(|start| start.b).collect();
+        let mut scale: Vec<f64> = starts.iter().map(|start| start.objective).collect();
+        let enough = 0.5 * settings.tol;
+        let first: Vec<Vec<f64>> = starts.into_iter().map(|start| start.coordinates).collect();
         let mut block = Block {
-            coordinates: device.upload(n, &first)?,
-            ahead: device.upload(n, &first)?,
+            coordinates: device.upload(spectrum.values.len(), &first)?,
+            ahead: device.upload(spectrum.values.len(), &first)?,
             b_ahead: b.clone(),
             b,
             momentum: vec![1.0; jobs.len()],
         };
-        let weights: Vec<Vec<f64>> =
-            jobs.iter().zip(cs).map(|(job, c)| job.weight.iter().map(|w| w * c).collect()).collect();
-        let mut weight = device.upload(n, &weights)?;
-        let piecewise_linear = loss.curvature_bound().is_none();
+        let weights: Vec<Vec<f64>> = jobs.iter().map(|job| job.weight.iter().map(|w| w * job.c).collect()).collect();
+        // How tight a bound on the curvature holds depends on the largest weight of a column.
+        let heaviest: Vec<f64> =
+            weights.iter().map(|weight| weight.iter().fold(f64::MIN_POSITIVE, |a, w| a.max(*w))).collect();
+        let mut weight = device.upload(y.len(), &weights)?;
+        let smooth_loss = loss.curvature_bound().is_some();
         let mut smooth = Smoothed { loss, delta: WIDEST * loss.scale(y) };
         let narrowest = NARROWEST * loss.scale(y);
-        let mut steps = 0;
-        let mut looks = 0;
+        let mut gaps = vec![f64::INFINITY; jobs.len()];
+        let (mut steps, mut looked) = (0, 0);
         while !open.is_empty() {
-            // How tight a bound holds depends on the largest weight of a column.
-            let heaviest = |j: &usize| jobs[*j].weight.iter().fold(0.0_f64, |a, w| a.max(*w)).max(f64::MIN_POSITIVE);
-            let curvature: Vec<f64> = open.iter().map(|j| cs[*j] * heaviest(j) * smooth.curvature_bound()).collect();
-            for _ in 0..STEPS {
-                self.control.check()?;
-                let f = device.times(self.basis, &device.scale_rows(&self.spectrum.values, &block.ahead)?)?;
+            let curvature: Vec<f64> = open.iter().map(|&j| heaviest[j] * smooth.curvature_bound()).collect();
+            let share = |share: f64, least: usize| looked + least.max((share * looked as f64) as usize);
+            let (earliest, latest) = if smooth_loss {
+                (share(EARLIEST, 1), share(LATEST, FIRST_LOOK))
+            } else {
+                (usize::MAX, looked + SMOOTHED_STEPS)
+            };
+            while steps < latest.min(settings.max_iter) && !control.out_of_time() {
+                control.check()?;
+                let scaled = device.scale_rows(&spectrum.values, &block.ahead)?;
+                let f = basis.times(device, &scaled, *accuracy, control)?;
                 let pulls = device.pulls(smooth, y, &weight, &f, &block.b_ahead)?;
-                let pulls = device.transposed_times(self.basis, &pulls)?;
-                device.advance(&mut block, &pulls, self.spectrum, &curvature)?;
+                let pulls = basis.transposed_times(device, &pulls, *accuracy, control)?;
+                let gaps = device.advance(&mut block, &pulls, spectrum, &curvature)?;
+                steps += 1;
+                let seems_done = |(j, gap): &(&usize, f64)| *gap <= enough * scale[**j];
+                if steps >= earliest && SEEM_DONE * open.iter().zip(gaps).filter(seems_done).count() >= open.len() {
+                    break;
+                }
             }
-            steps += STEPS;
-            looks += 1;
-            let over = steps >= self.shared.settings.max_iter
-                || self.control.out_of_time()
-                || (piecewise_linear && smooth.delta <= narrowest);
-            let status = if self.control.out_of_time() {
+            looked = steps;
+            let status = if control.out_of_time() {
                 Status::TimeLimit
-            } else if steps >= self.shared.settings.max_iter {
+            } else if steps >= settings.max_iter {
                 Status::MaxIter
             } else {
                 Status::Stalled
             };
-            let coordinates = device.download(&block.coordinates)?;
-            let finished = if piecewise_linear {
-                if looks < LOOKS && !over {
-                    continue;
+            let over = status != Status::Stalled || (!smooth_loss && smooth.delta <= narrowest);
+            let states = self.states(&block)?;
+            let (states, fit_to_finish) = if smooth_loss {
+                let judged = self.judge(jobs, &open, states)?;
+                let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
+                open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
+                if !improved {
+                    *accuracy = Accuracy::Double;
                 }
-                self.finish_exactly(jobs, cs, &open, smooth, &block)?
+                judged.into_iter().map(|(state, gap)| (state, over || gap <= enough)).unzip()
             } else {
-                self.finish_smooth(&weights, &open, &block)?
+                let all = vec![true; open.len()];
+                (states, all)
             };
-            let mut still_open = Vec::new();
-            let mut kept = Vec::new();
-            for (at, ((&j, (state, converged)), coordinates)) in open.iter().zip(finished).zip(coordinates).enumerate()
-            {
+            let tried: Vec<usize> = (0..open.len()).filter(|&at| fit_to_finish[at]).collect();
+            let (of, at): (Vec<&Job>, Vec<State>) =
+                tried.iter().map(|&at| (&jobs[open[at]], states[at].clone())).unzip();
+            let models = if tried.is_empty() { Vec::new() } else { finish(&of, smooth, &at)? };
+            let mut closed = vec![false; open.len()];
+            for ((&place, state), (model, converged)) in tried.iter().zip(at).zip(models) {
                 if converged || over {
                     let status = if converged { Status::Converged } else { status };
-                    done[j] = Some((state, coordinates, Outcome { status, steps }));
-                } else {
-                    still_open.push(j);
-                    kept.push(at);
+                    done[open[place]] = Some((state, model, Outcome { status, steps }));
+                    closed[place] = true;
                 }
             }
+            let kept: Vec<usize> = (0..open.len()).filter(|&at| !closed[at]).collect();
             if kept.len() < open.len() {
                 block.coordinates = device.select(&block.coordinates, &kept)?;
                 block.ahead = device.select(&block.ahead, &kept)?;
@@ -190,107 +242,164 @@ impl<'a, T: Working, D: Device> Spectral<'a, T, D> {
                 let pick = |values: &[f64]| kept.iter().map(|&at| values[at]).collect::<Vec<f64>>();
                 (block.b, block.b_ahead, block.momentum) =
                     (pick(&block.b), pick(&block.b_ahead), pick(&block.momentum));
+                open = kept.into_iter().map(|at| open[at]).collect();
             }
-            open = still_open;
-            if piecewise_linear && looks >= LOOKS {
+            if !smooth_loss && !open.is_empty() {
                 smooth.delta /= 8.0;
-                looks = 0;
+                *accuracy = Accuracy::Double;
                 block.momentum.fill(1.0);
             }
         }
         Ok(done.into_iter().flatten().collect())
     }
 
-    /// β and f = Kβ of the block, by the decomposition.
-    fn download(&self, block: &Block<D::Matrix>) -> Result<Vec<State>> {
+    fn states(&self, block: &Block<D::Matrix>) -> Result<Vec<State>> {
         let device = self.device;
-        let beta = device.download(&device.times(self.basis, &block.coordinates)?)?;
         let scaled = device.scale_rows(&self.spectrum.values, &block.coordinates)?;
-        let f = device.download(&device.times(self.basis, &scaled)?)?;
-        Ok(beta.into_iter().zip(f).zip(&block.b).map(|((beta, f), &b)| State { beta, f, b }).collect())
+        let f = device.download(&self.basis.times(device, &scaled, Accuracy::Double, self.control)?)?;
+        let coordinates = device.download(&block.coordinates)?;
+        let state = |((coordinates, f), &b)| State { coordinates, f, b, objective: 0.0 };
+        Ok(coordinates.into_iter().zip(f).zip(&block.b).map(state).collect())
     }
 
-    /// The gap of each column with θ from the slopes at the intercept where Σθ = 0.
-    fn finish_smooth(
-        &self,
-        weights: &[Vec<f64>],
-        open: &[usize],
-        block: &Block<D::Matrix>,
-    ) -> Result<Vec<(State, bool)>> {
-        let (loss, y) = (self.shared.loss, &self.shared.y);
-        let mut states = self.download(block)?;
-        let thetas: Vec<Vec<f64>> = states
-            .par_iter_mut()
-            .zip(open)
+    /// Moves b to where the slopes sum to 0; the gap of each column with these slopes as θ.
+    fn judge(&self, jobs: &[Job], open: &[usize], mut states: Vec<State>) -> Result<Vec<(State, f64)>> {
+        let Self { device, loss, y, .. } = *self;
+        let smooth = Smoothed { loss, delta: 1.0 };
+        let thetas: Vec<Vec<f64>> = (states.par_iter_mut().zip(open))
             .map(|(state, &j)| {
-                state.b = best_intercept(loss, y, &weights[j], &state.f, state.b);
-                let pull = |i: usize| match weights[j][i] {
-                    0.0 => 0.0,
-                    cw => cw * loss.pull(y[i], state.f[i] + state.b),
-                };
-                (0..y.len()).map(pull).collect()
+                state.b = best_intercept(loss, y, jobs[j].weight, &state.f, state.b);
+                jobs[j].pulls(smooth, y, &state.f, state.b)
             })
             .collect();
-        let device = self.device;
         let uploaded = device.upload(y.len(), &thetas)?;
-        let coordinates = device.download(&device.transposed_times(self.basis, &uploaded)?)?;
-        let tol = 0.5 * self.shared.settings.tol;
-        let judged =
-            states.into_iter().zip(thetas).zip(coordinates).zip(open).map(|(((state, theta), coordinates), &j)| {
-                let (mut primal, mut dual) = (0.0, 0.0);
-                for i in 0..y.len() {
-                    primal += 0.5 * state.beta[i] * state.f[i];
-                    let cw = weights[j][i];
-                    if cw > 0.0 {
-                        primal += cw * loss.value(y[i], state.f[i] + state.b);
-                        let (lo, hi) = loss.domain(y[i]);
-                        dual += cw * loss.dual_value(y[i], (theta[i] / cw).clamp(lo, hi));
-                    }
-                }
-                dual -= 0.5 * coordinates.iter().zip(&self.spectrum.values).map(|(a, v)| v * a * a).sum::<f64>();
-                let converged = Certificate { primal, dual }.gap() <= tol;
-                (state, converged)
-            });
-        Ok(judged.collect())
-    }
-
-    /// The smoothed solution's guess of the rows at a kink, and a few steps of the active set from there.
-    fn finish_exactly(
-        &self,
-        jobs: &[Job],
-        cs: &[f64],
-        open: &[usize],
-        smooth: Smoothed,
-        block: &Block<D::Matrix>,
-    ) -> Result<Vec<(State, bool)>> {
-        let (y, gram) = (&self.shared.y, self.shared.gram);
-        let n = gram.n();
-        let states = self.download(block)?;
-        let guesses: Vec<Vec<f64>> = states
-            .iter()
-            .zip(open)
-            .map(|(state, &j)| {
-                let pull = |i: usize| match jobs[j].weight[i] {
-                    0.0 => 0.0,
-                    w => cs[j] * w * smooth.pull(y[i], state.f[i] + state.b),
-                };
-                (0..n).map(pull).collect()
-            })
-            .collect();
-        let products = gram.times(&guesses.iter().map(|beta| &beta[..]).collect::<Vec<_>>(), self.control)?;
-        let finish = |at: usize| {
-            let (guess, product, j) = (&guesses[at], &products[at], open[at]);
-            let qp = BoxQp::new(gram, &self.shared.diagonal, &self.shared.kinks, jobs[j].weight, cs[j]);
-            let mut point = Point::origin(n);
-            point.beta[..n].copy_from_slice(guess);
-            point.f[..n].copy_from_slice(product);
-            point.b = states[at].b;
-            let converged = BoxSolver::default().finish(&qp, &mut point, &self.shared.settings, self.control)?;
-            let (mut beta, mut f) = (point.beta, point.f);
-            beta.truncate(n);
-            f.truncate(n);
-            Ok((State { beta, f, b: point.b }, converged))
+        let products = self.basis.transposed_times(device, &uploaded, Accuracy::Double, self.control)?;
+        let products = device.download(&products)?;
+        let squares = |coordinates: &[f64]| -> f64 {
+            coordinates.iter().zip(&self.spectrum.values).map(|(a, v)| v * a * a).sum()
         };
-        (0..open.len()).into_par_iter().map(finish).collect()
+        let gap = |(at, mut state): (usize, State)| {
+            let (job, theta) = (&jobs[open[at]], &thetas[at]);
+            let mut primal = 0.5 * squares(&state.coordinates);
+            let mut dual = -0.5 * squares(&products[at]);
+            for i in 0..y.len() {
+                let cw = job.c * job.weight[i];
+                if cw > 0.0 {
+                    primal += cw * loss.value(y[i], state.f[i] + state.b);
+                    let (lo, hi) = loss.domain(y[i]);
+                    dual += cw * loss.dual_value(y[i], (theta[i] / cw).clamp(lo, hi));
+                }
+            }
+            state.objective = primal;
+            (state, Certificate { primal, dual }.gap())
+        };
+        Ok(states.into_par_iter().enumerate().map(gap).collect())
     }
+}
+
+/// Where a plan's last two solutions lead at another C, along a line in log C.
+fn start(known: &[(f64, State)], log_c: f64) -> State {
+    let (last, before) = (&known[known.len() - 1], &known[0]);
+    let between = last.0 - before.0;
+    let t = if between > 0.0 { ((log_c - last.0) / between).min(FARTHEST) } else { 0.0 };
+    let coordinates = (last.1.coordinates.iter().zip(&before.1.coordinates)).map(|(a, b)| a + t * (a - b)).collect();
+    // Which rises with C.
+    let objective = last.1.objective;
+    State { coordinates, f: Vec::new(), b: last.1.b + t * (last.1.b - before.1.b), objective }
+}
+
+/// Solves all plans of a ledger on a kernel matrix.
+pub(crate) fn sweep<T: Working, D: Device>(
+    shared: &Shared<T>,
+    ledger: &Ledger<T>,
+    device: &D,
+    decomposition: &Decomposition<D::Matrix>,
+    control: &Control,
+) -> Result<()> {
+    let Shared { loss, ref y, settings, .. } = *shared;
+    let basis = Eigenvectors::new(device, decomposition)?;
+    let spectral = Spectral { device, basis: &basis, spectrum: &decomposition.spectrum, loss, y, settings, control };
+    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[State]| {
+        if loss.curvature_bound().is_none() {
+            return finish_exactly(shared, jobs, smooth, states, control);
+        }
+        let coordinates: Vec<Vec<f64>> = states.iter().map(|state| state.coordinates.clone()).collect();
+        let uploaded = device.upload(y.len(), &coordinates)?;
+        let betas = device.download(&basis.times(device, &uploaded, Accuracy::Double, control)?)?;
+        Ok(betas.into_iter().zip(states).map(|(beta, state)| ((beta, state.b), true)).collect())
+    };
+    let settle = |batch: Vec<(&Job, Model, Outcome)>| {
+        let solution =
+            |(job, (beta, b), outcome): (&Job, _, _)| Solution { plan: job.plan, c: job.at, beta, b, outcome };
+        ledger.settle(batch.into_iter().map(solution).collect(), |_, _, _| {})
+    };
+    spectral.sweep(ledger.plans, ledger.cs, finish, settle)
+}
+
+/// The smoothed solution's guess of the rows at a kink, and a few steps of the active set from there: β and b.
+fn finish_exactly<T: Working>(
+    shared: &Shared<T>,
+    jobs: &[&Job],
+    smooth: Smoothed,
+    states: &[State],
+    control: &Control,
+) -> Result<Vec<(Model, bool)>> {
+    let (y, gram) = (&shared.y, shared.gram);
+    let n = gram.n();
+    let guess = |(job, state): (&&Job, &State)| job.pulls(smooth, y, &state.f, state.b);
+    let guesses: Vec<Vec<f64>> = jobs.iter().zip(states).map(guess).collect();
+    let products = gram.times(&guesses.iter().map(|beta| &beta[..]).collect::<Vec<_>>(), control)?;
+    let finish = |at: usize| {
+        let qp = BoxQp::new(gram, &shared.diagonal, &shared.kinks, jobs[at].weight, jobs[at].c);
+        let mut point = Point::origin(n);
+        point.beta[..n].copy_from_slice(&guesses[at]);
+        point.f[..n].copy_from_slice(&products[at]);
+        point.b = states[at].b;
+        let converged = BoxSolver::default().finish(&qp, &mut point, &shared.settings, control)?;
+        point.beta.truncate(n);
+        Ok(((point.beta, point.b), converged))
+    };
+    (0..jobs.len()).into_par_iter().map(finish).collect()
+}
+
+/// Solves all plans on features, K = ZZᵀ, in rank dimensions. The last steps, of which a piecewise-linear loss has some,
+/// and the certificates are [`Primal`]'s.
+pub(crate) fn sweep_features<T: Working, D: Device>(
+    primal: &Primal<T>,
+    plans: &[Plan],
+    cs: &[f64],
+    device: &D,
+) -> Result<Vec<Reduced>> {
+    let Primal { design, loss, y, settings, control, .. } = *primal;
+    let (basis, spectrum) = OfFeatures::new(device, design, control)?;
+    let spectral = Spectral { device, basis: &basis, spectrum: &spectrum, loss, y, settings, control };
+    let is_smooth = loss.curvature_bound().is_some();
+    let mut kept: Vec<Reduced> = plans.iter().map(|_| Reduced::nothing(cs.len())).collect();
+    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[State]| {
+        let mut models = Vec::with_capacity(jobs.len());
+        // Jobs of one C are neighbours, and a block for Newton's method.
+        for (jobs, states) in jobs.chunk_by(|a, b| a.at == b.at).scan(0, |from, jobs| {
+            *from += jobs.len();
+            Some((jobs, &states[*from - jobs.len()..*from]))
+        }) {
+            let mut guesses = Vec::with_capacity(jobs.len());
+            for (job, state) in jobs.iter().zip(states) {
+                let slopes = if is_smooth { Vec::new() } else { job.pulls(smooth, y, &state.f, state.b) };
+                let w = basis.weights(&state.coordinates);
+                guesses.push(Guess { plan: job.plan, weight: job.weight, w, b: state.b, slopes });
+            }
+            models.extend(primal.finish(guesses, jobs[0].c)?.into_iter().map(|model| (model, true)));
+        }
+        Ok(models)
+    };
+    let settle = |batch: Vec<(&Job, Certified, Outcome)>| {
+        for (job, (mut record, w), outcome) in batch {
+            record.steps += outcome.steps;
+            kept[job.plan].records[job.at] = record;
+            kept[job.plan].w[job.at] = w;
+        }
+        Ok(())
+    };
+    spectral.sweep(plans, cs, finish, settle)?;
+    Ok(kept)
 }
