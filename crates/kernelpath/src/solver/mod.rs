@@ -7,6 +7,7 @@ mod coupled;
 mod directions;
 mod envelope;
 mod factor;
+mod line_search;
 mod low_rank;
 mod newton;
 mod plan;

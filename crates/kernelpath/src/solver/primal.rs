@@ -36,6 +36,7 @@ use crate::simd::dot;
 use super::cholesky::Working;
 use super::directions::{Directions, Equation, Preconditioner};
 use super::envelope::{Envelope, LANES, Lanes, Stretch, lanes};
+use super::line_search::bracketed;
 
 /// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre.
 const SIGMA: f64 = 10.0;
@@ -605,24 +606,7 @@ impl<T: Working> Primal<'_, T> {
             linear + t * quadratic - pull
         };
         let start = linear - (0..image.len()).map(|i| column.a[i] * (image[i] + db)).sum::<f64>();
-        let close = 0.1 * start.abs();
-        let (mut low, mut high) = ((0.0, start), (1.0, slope(1.0)));
-        if high.1 <= close {
-            return 1.0;
-        }
-        // Where a secant falls near an end, the middle.
-        let mut t = 0.5;
-        for _ in 0..30 {
-            let secant = low.0 - low.1 * (high.0 - low.0) / (high.1 - low.1);
-            let width = high.0 - low.0;
-            t = secant.clamp(low.0 + 0.1 * width, high.0 - 0.1 * width);
-            let here = slope(t);
-            if here.abs() <= close {
-                break;
-            }
-            if here < 0.0 { low = (t, here) } else { high = (t, here) }
-        }
-        t
+        bracketed(start, slope)
     }
 
     /// Recomputes g in f64 and judges every column by code that knows nothing of the steps.

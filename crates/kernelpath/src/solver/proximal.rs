@@ -15,9 +15,11 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
+use crate::simd::dot;
 
 use super::envelope::slope;
 use super::factor::KktFactor;
+use super::line_search::bracketed;
 
 /// Newton steps for one centre.
 pub(super) const MAX_NEWTON: usize = 100;
@@ -122,7 +124,7 @@ fn wanted<T>(qp: &BoxQp<T>, i: usize, centre: f64, sigma: f64, g: f64) -> Wanted
     Wanted { a: slope.a, inside: slope.lower || slope.upper, kink }
 }
 
-/// The t in [0, 1] that minimises Φ along the direction: Φ′ rises with t, so its sign is bisected.
+/// The t in (0, 1] near the minimum of Φ along the direction, where Φ′, which rises with t, is a tenth of what it was.
 fn line_search<T: Entry>(
     qp: &BoxQp<T>,
     centre: &[f64],
@@ -131,8 +133,7 @@ fn line_search<T: Entry>(
     point: &Point,
     direction: &Point,
 ) -> f64 {
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let (start, curvature) = (dot(z, &direction.f), dot(&direction.beta, &direction.f));
+    let (linear, quadratic) = (dot(z, &direction.f), dot(&direction.beta, &direction.f));
     let slope = |t: f64| {
         let pull: f64 = (0..qp.n())
             .map(|i| {
@@ -140,15 +141,7 @@ fn line_search<T: Entry>(
                 wanted(qp, i, centre[i], sigma, point.f[i] + point.b + t * dg).a * dg
             })
             .sum();
-        start + t * curvature - pull
+        linear + t * quadratic - pull
     };
-    if slope(1.0) <= 0.0 {
-        return 1.0;
-    }
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..40 {
-        let t = 0.5 * (low + high);
-        if slope(t) <= 0.0 { low = t } else { high = t }
-    }
-    low
+    bracketed(slope(0.0), slope)
 }
