@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
 from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
 from kernelpath._surface import Path, Surface
-from kernelpath._tuning import HeldOut, Task, Tuned, check_tunable, tuned_apart
+from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._weights import Weights, checked_weights
 
 KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
@@ -174,7 +175,7 @@ class _KernelPathBase(BaseEstimator):
                 )
 
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
-        held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in)
+        held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in, partial(self._calibrations, tasks))
         tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
         self._keep_paths(paths, tuned, Cs, gammas, folds)
         basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
@@ -222,9 +223,13 @@ class _KernelPathBase(BaseEstimator):
         """Targets as the loss wants them; keeps what decodes predictions."""
         raise NotImplementedError
 
-    def _stand_in(self, values: npt.NDArray[np.float64]) -> Any:
+    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Callable[[], Calibration]) -> Any:
         """An estimator that answers with these out-of-fold values."""
         raise NotImplementedError
+
+    def _calibrations(self, tasks: list[Task], values: npt.NDArray[np.float64]) -> Calibration:
+        """What makes probabilities of the machines' values, given those of all held-out rows, a column each."""
+        return []
 
     def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
         """The path of each task, all on one kernel matrix."""

@@ -16,7 +16,7 @@ from kernelpath._folds import spread
 from kernelpath._multiclass import Machines
 from kernelpath._scoring import log_probabilities, probabilities
 from kernelpath._settings import choice
-from kernelpath._tuning import Task, Tuned, held_out_values
+from kernelpath._tuning import Calibration, Task, Tuned, held_out_values
 
 Vector = npt.NDArray[np.float64]
 
@@ -180,12 +180,28 @@ class CalibratedMixin:
             return np.log(self._calibrated(values))
 
     def _calibrated(self, values: Vector) -> Vector:
+        calibration = self.calibration_
+        return self._probabilities(values, [calibration] if isinstance(calibration, Calibrator) else calibration)
+
+    def _has_probabilities(self) -> bool:
+        return calibration_method(self.probability, self.cv) is not None
+
+    def _probabilities(self, values: Vector, calibration: Calibration) -> Vector:
         """Probabilities of the classes from the machines' values, a column each."""
-        if isinstance(self.calibration_, Calibrator):
-            return probabilities(self.calibration_.log_odds(values[:, 0]))
-        assert self._machines is not None
-        machines = zip(self.calibration_, values.T, strict=True)
+        if self._machines is None:
+            return probabilities(calibration[0].log_odds(values[:, 0]))
+        machines = zip(calibration, values.T, strict=True)
         return self._machines.probabilities(np.column_stack([c.probability(v) for c, v in machines]))
+
+    def _calibrations(self, tasks: list[Task], values: Vector) -> Calibration:
+        """A map a machine, from the values of all held-out rows."""
+        method = calibration_method(self.probability, self.cv)
+        assert method is not None
+        calibrators = []
+        for (_, _, targets, weight, own), column in zip(tasks, values.T, strict=True):
+            scores = column if own is None else column[own]
+            calibrators.append(Calibrator.fit(method, scores, targets > 0.0, weight))
+        return calibrators
 
     def _check_parameters(self) -> None:
         calibration_method(self.probability, self.cv)
@@ -198,10 +214,7 @@ class CalibratedMixin:
             return
         started = time.perf_counter()
         values = held_out_values(tuned)
-        calibrators = []
-        for (_, _, targets, weight, own), column in zip(tasks, values.T, strict=True):
-            scores = column if own is None else column[own]
-            calibrators.append(Calibrator.fit(method, scores, targets > 0.0, weight))
+        calibrators = self._calibrations(tasks, values)
         self.calibration_ = calibrators[0] if self._machines is None else calibrators
         seen = ~np.isnan(values).any(axis=1)
         proba = np.full((len(values), 2 if self._machines is None else self._machines.n_classes), np.nan)

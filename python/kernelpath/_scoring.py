@@ -48,7 +48,8 @@ class OutOfFoldClassifier(ClassifierMixin, OutOfFold):
     """Predicts labels from decision values: one a row for two classes, else one a class."""
 
     scorers_that_fit = (
-        "KernelLogistic, or a scorer of labels or decision values, such as 'balanced_accuracy' or 'roc_auc'"
+        "probability=True, KernelLogistic, or a scorer of labels or decision values, such as 'balanced_accuracy' or "
+        "'roc_auc'"
     )
 
     def __init__(self, values: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> None:
@@ -65,10 +66,13 @@ class OutOfFoldClassifier(ClassifierMixin, OutOfFold):
 
 
 class OutOfFoldProbabilities(OutOfFoldClassifier):
-    """Predicts probabilities, too."""
+    """Predicts probabilities, too, which are computed when they are asked for."""
 
     def __init__(
-        self, values: npt.NDArray[np.float64], classes: npt.NDArray[Any], proba: npt.NDArray[np.float64]
+        self,
+        values: npt.NDArray[np.float64],
+        classes: npt.NDArray[Any],
+        proba: Callable[[], npt.NDArray[np.float64]],
     ) -> None:
         super().__init__(values, classes)
         self.proba = proba
@@ -76,7 +80,7 @@ class OutOfFoldProbabilities(OutOfFoldClassifier):
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of the classes for the held-out rows."""
         self._values(X)
-        return self.proba
+        return self.proba()
 
 
 def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -111,16 +115,20 @@ def score_folds(
     X: Any,
     y: Any,
     weight: npt.NDArray[np.float64] | None,
-    stand_in: Callable[[npt.NDArray[np.float64]], Any],
+    stand_in: Callable[[npt.NDArray[np.float64], int], Any],
 ) -> npt.NDArray[np.float64]:
     """Scores (n_folds, n_Cs) from the (test rows, values) of each fold; NaN where not run.
 
+    `stand_in` makes the model of a fold from its values and the position of C.
     Scorers of scikit-learn get the weights of the rows, if there are any.
     """
     weighs = weight is not None and hasattr(scorer, "_score_func")
     return np.array(
         [
-            [_score(scorer, stand_in, column, X_test, y_test, extra) for column in values.swapaxes(0, 1)]
+            [
+                np.nan if np.isnan(column).any() else _score(scorer, stand_in(column, k), X_test, y_test, extra)
+                for k, column in enumerate(values.swapaxes(0, 1))
+            ]
             for rows, values in held_out
             for X_test, y_test in [(X[rows], y[rows])]
             for extra in [{"sample_weight": weight[rows]} if weighs else {}]  # type: ignore[index]
@@ -128,10 +136,7 @@ def score_folds(
     )
 
 
-def _score(scorer: Scorer, stand_in: Callable[[Any], Any], values: Any, X: Any, y: Any, extra: dict[str, Any]) -> float:
-    if np.isnan(values).any():
-        return np.nan
-    model = stand_in(values)
+def _score(scorer: Scorer, model: Any, X: Any, y: Any, extra: dict[str, Any]) -> float:
     try:
         return float(scorer(model, X, y, **extra))
     except AttributeError as error:

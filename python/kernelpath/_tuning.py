@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,33 +20,40 @@ from kernelpath._weights import Weights
 
 Matrix = npt.NDArray[np.float64]
 
+# What makes probabilities of decision values, one a machine; empty where nothing does.
+Calibration = list[Any]
+
 # Loss, its constant, targets, weights (None: all 1), and the rows these are of (None: all).
 Task = tuple[str, float, Matrix, Weights | None, npt.NDArray[np.int64] | None]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The data as a scorer sees it: the rows of each fold, and who stands in for the model of the fold."""
+    """The data as a scorer sees it: the rows of each fold, and who stands in for the model of the fold.
+
+    `stand_in` gets the values of the fold's rows, and what gives those of all rows that are held out.
+    """
 
     X: Any
     y: Any
     weight: Weights | None
     folds: Folds
     scorer: Scorer | None
-    stand_in: Callable[[Matrix], Any]
+    stand_in: Callable[[Matrix, Callable[[], Calibration]], Any]
+    calibration: Callable[[Matrix], Calibration]
 
     def scores(self, surface: Surface) -> Matrix:
         """Scores of one machine, (n_folds, n_gammas · n_Cs); without a scorer, those of the loss."""
         if self.scorer is None or self.folds is None:
             return surface.scores
-        return score_folds(self.scorer, self._values([surface]), self.X, self.y, self.weight, self.stand_in)
+        return self._scored(self.scorer, [surface])
 
     def joint_scores(self, surfaces: list[Surface]) -> Matrix:
         """Scores of several machines as one model; without a scorer, the accuracy."""
         if self.folds is None:
             return surfaces[0].scores
         if self.scorer is not None:
-            return score_folds(self.scorer, self._values(surfaces), self.X, self.y, self.weight, self.stand_in)
+            return self._scored(self.scorer, surfaces)
         if self.folds == "loo":
             values = np.stack([surface.oof_matrix() for surface in surfaces], axis=-1)
             return np.stack([self._right(v, np.arange(len(self.y))) for v in values.swapaxes(0, 1)], axis=1)
@@ -56,9 +64,19 @@ class HeldOut:
             rows.append(right)
         return np.array(rows)
 
+    def _scored(self, scorer: Scorer, surfaces: list[Surface]) -> Matrix:
+        @cache
+        def calibration(k: int) -> Calibration:
+            return self.calibration(np.column_stack([surface.oof_matrix()[:, k] for surface in surfaces]))
+
+        def stand_in(values: Matrix, k: int) -> Any:
+            return self.stand_in(values, lambda: calibration(k))
+
+        return score_folds(scorer, self._values(surfaces), self.X, self.y, self.weight, stand_in)
+
     def _right(self, values: Matrix, rows: Index) -> Matrix:
         """1 where the stand-in is right, 0 where not; NaN where it was not run."""
-        right = (self.stand_in(values).predict(self.X[rows]) == self.y[rows]).astype(float)
+        right = (self.stand_in(values, list).predict(self.X[rows]) == self.y[rows]).astype(float)
         right[np.isnan(values).any(axis=1)] = np.nan
         return right
 

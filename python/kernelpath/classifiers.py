@@ -26,7 +26,7 @@ from kernelpath._scoring import (
 from kernelpath._settings import Grid, Loss, Settings, choice
 from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
 from kernelpath._surface import Path, Surface
-from kernelpath._tuning import HeldOut, Task, Tuned, held_out_values, tuned_apart, tuned_jointly
+from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, held_out_values, tuned_apart, tuned_jointly
 from kernelpath._weights import Weights, with_class_weights
 
 if TYPE_CHECKING:
@@ -124,18 +124,22 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         """Decision values from those of the machines, a column each."""
         return values[:, 0] if self._machines is None else self._machines.decision(values)
 
-    def _stand_in(self, values: npt.NDArray[np.float64]) -> OutOfFoldClassifier:
+    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Callable[[], Calibration]) -> OutOfFoldClassifier:
         columns = values.reshape(len(values), -1)
         if self._machines is not None and columns.shape[1] < len(self.machines_):
             raise ValueError("tune='each' scores each machine by itself, which scoring cannot; use tune='joint'")
-        decision, proba = self._combined(columns), self._native_probabilities(columns)
-        if proba is None:
+        decision = self._combined(columns)
+        if not self._has_probabilities():
             return OutOfFoldClassifier(decision, self.classes_)
-        return OutOfFoldProbabilities(decision, self.classes_, proba)
+        return OutOfFoldProbabilities(decision, self.classes_, lambda: self._probabilities(columns, calibration()))
 
-    def _native_probabilities(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-        """Probabilities of the classes from the machines' values, if the loss gives them."""
-        return None
+    def _has_probabilities(self) -> bool:
+        """Whether the machines' values give probabilities of the classes."""
+        return False
+
+    def _probabilities(self, values: npt.NDArray[np.float64], calibration: Calibration) -> npt.NDArray[np.float64]:
+        """Probabilities of the classes from the machines' values."""
+        raise NotImplementedError
 
     def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
         jointly = self._machines is not None and self.tune == "joint"
@@ -301,7 +305,7 @@ class KernelLogistic(_KernelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._native_probabilities(self._decision_values(X))
+        return self._probabilities(self._decision_values(X), [])
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Logarithm of the probability of each class, finite also where the probability rounds to 0.
@@ -326,7 +330,10 @@ class KernelLogistic(_KernelClassifier):
     def _losses(self) -> Loss:
         return "logistic", 0.0
 
-    def _native_probabilities(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _has_probabilities(self) -> bool:
+        return True
+
+    def _probabilities(self, values: npt.NDArray[np.float64], calibration: Calibration) -> npt.NDArray[np.float64]:
         if self._machines is None:
             return probabilities(values[:, 0])
         return self._machines.native_probabilities(values)
@@ -377,7 +384,7 @@ class KernelLogistic(_KernelClassifier):
         return [_core.fit_multinomial(X, index, weight, **arguments)]
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
-        self.oof_proba_ = spread(self._native_probabilities(held_out_values(tuned)), rows, n_rows)
+        self.oof_proba_ = spread(self._probabilities(held_out_values(tuned), []), rows, n_rows)
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")

@@ -52,7 +52,7 @@ class _KernelRegressor(RegressorMixin, _KernelPathBase):
             raise ValueError(f"y must hold finite numbers, got {targets[bad[0]]} in row {bad[0]}")
         return targets
 
-    def _stand_in(self, values: npt.NDArray[np.float64]) -> OutOfFoldRegressor:
+    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Any) -> OutOfFoldRegressor:
         return OutOfFoldRegressor(values)
 
 

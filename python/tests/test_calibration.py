@@ -298,3 +298,39 @@ def test_scorers_of_probabilities_see_them(small):
     scores = search.cv_results_["mean_test_score"]
     # Unlike an isotonic map, whose 0 may be wrong, these two never are.
     assert np.all(scores[[0, 2]] > -np.log(2.0))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("make", [KernelSVC, KernelDWD])
+def test_c_is_chosen_by_calibrated_probabilities(make, method, small):
+    """At each C the folds are scored with the map that a fit of that C alone has."""
+    X, y = small
+    Cs, cv = np.array([0.01, 1.0, 100.0]), list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    settings = {"cv": cv, "gamma": 0.3, "probability": method, "tol": 1e-10}
+    model = make(Cs=Cs, scoring="neg_brier_score", **settings).fit(X, y, sample_weight=weight)
+    expected = np.empty((3, 3))
+    for c, C in enumerate(Cs):
+        proba = make(Cs=C, **settings).fit(X, y, sample_weight=weight).oof_proba_[:, 1]
+        for k, (_, test) in enumerate(cv):
+            squares = (proba[test] - (y[test] == model.classes_[1])) ** 2
+            expected[k, c] = -np.average(squares, weights=weight[test])
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-4)
+    assert Cs[expected.mean(axis=0).argmax()] == model.C_
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_c_is_chosen_by_probabilities_of_several_classes(multi_class):
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.standard_normal((90, 2)) + y[:, None]
+    cv = list(StratifiedKFold(3).split(X, y))
+    settings = {"cv": cv, "gamma": 0.3, "probability": True, "multi_class": multi_class}
+    model = KernelSVC(Cs=[0.1, 1.0], scoring="neg_log_loss", **settings).fit(X, y)
+    for c, C in enumerate([0.1, 1.0]):
+        proba = KernelSVC(Cs=C, **settings).fit(X, y).oof_proba_
+        for k, (_, test) in enumerate(cv):
+            expected = np.mean(np.log(proba[test, y[test]]))
+            assert model.scores_[k, c] == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ValueError, match="tune='each' scores each machine by itself"):
+        KernelSVC(Cs=[0.1, 1.0], scoring="neg_log_loss", tune="each", **settings).fit(X, y)

@@ -63,7 +63,7 @@ BAD_PARAMETERS = [
     ({"selection": "min"}, ValueError, "selection='min' is not available; available: 'best', '1se'"),
     ({"scoring": "acuracy"}, ValueError, "acuracy"),
     ({"scoring": ["accuracy"]}, TypeError, "scoring must be None, the name of a scorer or a callable"),
-    ({"scoring": "neg_log_loss"}, ValueError, "needs predict_proba, which the model of a fold does not have"),
+    ({"scoring": "neg_log_loss"}, ValueError, "needs predict_proba, .* fold does not have; use probability=True"),
     ({"device": "cuda"}, ValueError, "device='cuda' is not available; available: 'cpu'"),
     ({"solver": "smo"}, ValueError, "solver='smo' is not available; available: 'auto', 'active-set', 'newton'"),
     ({"solver": "newton"}, ValueError, "does not fit the hinge loss.*what fits: active-set"),

@@ -690,7 +690,10 @@ def test_more_that_it_refuses(data):
     ("parameters", "message"),
     [
         ({"cv": "loo"}, "cv='loo' needs the whole kernel matrix.*use folds, such as cv=10"),
-        ({"solver": "active-set"}, "'active-set' needs the whole kernel matrix.*use solver='auto', 'newton' or 'spectral'"),
+        (
+            {"solver": "active-set"},
+            "'active-set' needs the whole kernel matrix.*use solver='auto', 'newton' or 'spectral'",
+        ),
         ({"solver": "closed-form"}, "'closed-form' needs the whole kernel matrix.*'auto', 'newton' or 'spectral'"),
         ({"multi_class": "multinomial"}, "needs the whole kernel matrix.*use multi_class='ovr' or 'ovo'"),
     ],

@@ -593,18 +593,26 @@ pub(crate) fn path_fit(
         Folds::LeaveOneOut => (0..n).map(|i| vec![i]).collect(),
         Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
     };
-    let mean = |test: &[usize], f: &[f64]| {
+    // The task's own rows among those of a test set.
+    let own = |test: &Vec<usize>| -> Vec<(usize, usize)> {
+        test.iter().enumerate().filter_map(|(at, &i)| Some((at, task.position(i)?))).collect()
+    };
+    let mean = |own: &[(usize, usize)], f: &[f64]| {
         let (mut sum, mut total) = (0.0, 0.0);
-        for (k, f) in test.iter().zip(f).filter_map(|(&i, f)| task.position(i).map(|k| (k, *f))) {
+        for &(at, k) in own {
             let weight = task.weight(k);
             if weight > 0.0 {
-                sum += weight * if f.is_nan() { f } else { task.loss.score(task.y[k], f) };
+                sum += weight * if f[at].is_nan() { f[at] } else { task.loss.score(task.y[k], f[at]) };
                 total += weight;
             }
         }
         sum / total
     };
-    let scores = oof.iter().zip(&test).map(|(oof, test)| oof.iter().map(|f| mean(test, f)).collect()).collect();
+    let of_fold = |(oof, test): (&Vec<Vec<f64>>, &Vec<usize>)| {
+        let own = own(test);
+        oof.iter().map(|f| mean(&own, f)).collect()
+    };
+    let scores = oof.iter().zip(&test).map(of_fold).collect();
     let timed_out = records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit));
     PathFit {
         loss: task.loss,

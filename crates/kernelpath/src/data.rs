@@ -192,7 +192,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Fails on the first value that is not finite, and on a matrix without entries.
+    /// Fails on the first value that is not finite, and on a matrix without entries. Looks on all threads.
     pub fn check(&self, what: &'static str) -> Result<()> {
         let (rows, columns) = (self.nrows(), self.ncols());
         if rows == 0 || columns == 0 {
@@ -201,28 +201,28 @@ impl<'a> Rows<'a> {
         // Column by column when that is how the memory lies.
         let by_column = match self {
             Self::Csr(x) => {
-                let entries = (0..rows).flat_map(|row| x.row(row).map(move |(column, value)| (row, column, value)));
-                let mut bad = entries.filter(|(_, _, value)| !value.is_finite());
-                return match bad.next() {
-                    Some((row, column, value)) => Err(Error::NotFinite { what, value, row, column }),
-                    None => Ok(()),
+                let bad = |row: usize| {
+                    let (column, value) = x.row(row).find(|(_, value)| !value.is_finite())?;
+                    Some(Error::NotFinite { what, value, row, column })
                 };
+                return (0..rows).into_par_iter().find_map_first(bad).map_or(Ok(()), Err);
             }
             Self::F32(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
             Self::F64(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
         };
         let (outer, inner) = if by_column { (columns, rows) } else { (rows, columns) };
-        for a in 0..outer {
+        let bad = |a: usize| {
             // A sum is finite only if its terms are: one pass without a branch an entry.
             let at = |b: usize| if by_column { (b, a) } else { (a, b) };
             let sum: f64 = (0..inner).map(|b| self.get(at(b).0, at(b).1) * 0.0).sum();
-            if sum != 0.0 {
-                let b = (0..inner).find(|&b| !self.get(at(b).0, at(b).1).is_finite());
-                let (row, column) = at(b.unwrap_or(0));
-                return Err(Error::NotFinite { what, value: self.get(row, column), row, column });
+            if sum == 0.0 {
+                return None;
             }
-        }
-        Ok(())
+            let b = (0..inner).find(|&b| !self.get(at(b).0, at(b).1).is_finite());
+            let (row, column) = at(b.unwrap_or(0));
+            Some(Error::NotFinite { what, value: self.get(row, column), row, column })
+        };
+        (0..outer).into_par_iter().with_min_len(1 + 65_536 / inner).find_map_first(bad).map_or(Ok(()), Err)
     }
 
     /// Column means of some rows: shifting by them leaves distances alone and saves their digits.
