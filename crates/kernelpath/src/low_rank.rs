@@ -95,6 +95,10 @@ const FEW_ROWS: usize = 8192;
 /// the values f, the slopes, the centre and the curvature.
 const STATE: usize = 20;
 
+/// More of them in the spectral engine, at each of the C's at hand: weights twice, f and the slopes on the device and
+/// off it.
+const STATE_OF_A_STEP: usize = 8;
+
 /// As [`fit_paths`](crate::fit_paths) with the kernel at low rank: every fold and all rows at every C, each model with
 /// its certificate for the low-rank problem; of each model, [`PathFit::coef`] holds a coefficient a landmark.
 ///
@@ -181,7 +185,8 @@ fn fit_product<T: Working>(
 fn beside(request: &Request, folds: usize) -> u64 {
     let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
     let held_out = if folds > 0 { request.tasks.len() * request.cs.len() * request.x.nrows() } else { 0 };
-    8 * (most * (folds + 1) * STATE + held_out) as u64 + (64 << 20)
+    let state = if request.solver == Solver::Spectral { STATE + STATE_OF_A_STEP * spectral::NEIGHBOURS } else { STATE };
+    8 * (most * (folds + 1) * state + held_out) as u64 + (64 << 20)
 }
 
 fn check_low_rank(request: &Request) -> Result<()> {

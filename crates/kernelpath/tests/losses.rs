@@ -5,7 +5,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{ALL_LOSSES, data, fit, naive_kernel, request, split, targets};
-use kernelpath::{Control, Error, Folds, Loss, Precision, Settings, Shape, Solver, Status, Task, fit_paths, logspace};
+use kernelpath::{
+    Control, Error, Folds, Loss, Precision, Request, Settings, Shape, Solver, Status, Task, fit_paths, logspace,
+};
 use proptest::prelude::*;
 
 const SOLVERS: &[Solver] = &[Solver::ActiveSet, Solver::Newton, Solver::Spectral, Solver::ClosedForm];
@@ -317,5 +319,19 @@ fn a_task_on_some_rows_is_a_fit_of_these_rows() {
         {
             assert!((together - alone).abs() < 1e-4, "{loss:?}: {together} {alone}");
         }
+    }
+}
+
+#[test]
+fn the_spectral_engine_gives_up_where_rounding_ends() {
+    let (x, labels) = data(60, 3, 0.3, 5);
+    for loss in [Loss::Logistic, Loss::Dwd, Loss::Huber { delta: 0.5 }] {
+        let y = if loss.is_classification() { labels.clone() } else { targets(&x, 3, 6) };
+        let fit = fit(&Request {
+            solver: Solver::Spectral,
+            settings: Settings { tol: 1e-30, max_iter: 100_000_000 },
+            ..request(&x, 3, &y, loss, Shape::Rbf, &[0.1, 10.0])
+        });
+        assert!(fit.worst_gap() <= 1e-12, "{loss:?}: {}", fit.worst_gap());
     }
 }

@@ -1,10 +1,10 @@
 //! Orthonormal bases in which K is diagonal: all eigenvectors of a kernel matrix, or those that a low-rank kernel has.
 
-use faer::{Mat, Side};
+use faer::Mat;
 
-use super::{Decomposition, Device, Spectrum};
+use super::{Decomposition, Device, Spectrum, eigen};
 use crate::design::{Accuracy, Design};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::observe::Control;
 use crate::solver::Working;
 
@@ -64,11 +64,7 @@ impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
         let (n, rank) = (design.n(), design.rank());
         // The lower triangle of [Z 1]ᵀ[Z 1].
         let square = design.curvature::<f64>(&vec![1.0; n], rayon::current_num_threads(), control)?;
-        let eigen = square
-            .submatrix(0, 0, rank, rank)
-            .self_adjoint_eigen(Side::Lower)
-            .map_err(|_| Error::Eigen { rows: rank, reason: "it did not converge".into() })?;
-        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).to_owned(), control)?;
         let largest = values.iter().fold(0.0_f64, |a, v| a.max(*v));
         let kept: Vec<usize> = (0..rank).filter(|&k| values[k] > NEGLIGIBLE * largest).collect();
         let mut values: Vec<f64> = kept.iter().map(|&k| values[k]).collect();

@@ -38,7 +38,7 @@ use super::cholesky::Working;
 use super::primal::{Certified, Guess, Primal, Reduced};
 
 /// Neighbouring C's in a block.
-const NEIGHBOURS: usize = 4;
+pub(crate) const NEIGHBOURS: usize = 4;
 
 /// A line through two solutions is followed no farther than so many times their distance.
 const FARTHEST: f64 = 4.0;
@@ -49,6 +49,9 @@ const SEEM_DONE: usize = 4;
 const FIRST_LOOK: usize = 5;
 const LATEST: f64 = 1.0;
 const EARLIEST: f64 = 0.1;
+
+/// Looks in a row at which no gap had become smaller, before what is left counts as stalled.
+const PATIENCE: usize = 10;
 
 /// Steps at one δ before the active set takes over.
 const SMOOTHED_STEPS: usize = 30;
@@ -135,7 +138,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             let mut batch = Vec::with_capacity(solved.len());
             for (job, (state, model, outcome)) in jobs.iter().zip(solved) {
                 let known = &mut known[job.plan];
-                known.push((job.c.ln(), state));
+                known.push((job.c.ln(), State { f: Vec::new(), ..state }));
                 if known.len() > 2 {
                     known.remove(0);
                 }
@@ -178,7 +181,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         let mut smooth = Smoothed { loss, delta: WIDEST * loss.scale(y) };
         let narrowest = NARROWEST * loss.scale(y);
         let mut gaps = vec![f64::INFINITY; jobs.len()];
-        let (mut steps, mut looked) = (0, 0);
+        let (mut steps, mut looked, mut idle) = (0, 0, 0);
         while !open.is_empty() {
             let curvature: Vec<f64> = open.iter().map(|&j| heaviest[j] * smooth.curvature_bound()).collect();
             let share = |share: f64, least: usize| looked + least.max((share * looked as f64) as usize);
@@ -208,15 +211,17 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             } else {
                 Status::Stalled
             };
-            let over = status != Status::Stalled || (!smooth_loss && smooth.delta <= narrowest);
+            let mut over = status != Status::Stalled || (!smooth_loss && smooth.delta <= narrowest);
             let states = self.states(&block)?;
             let (states, fit_to_finish) = if smooth_loss {
                 let judged = self.judge(jobs, &open, states)?;
                 let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
                 open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
+                idle = if improved { 0 } else { idle + 1 };
                 if !improved {
                     *accuracy = Accuracy::Double;
                 }
+                over |= idle >= PATIENCE;
                 judged.into_iter().map(|(state, gap)| (state, over || gap <= enough)).unzip()
             } else {
                 let all = vec![true; open.len()];
