@@ -31,7 +31,8 @@ Task = tuple[str, float, Matrix, Weights | None, npt.NDArray[np.int64] | None]
 class HeldOut:
     """The data as a scorer sees it: the rows of each fold, and who stands in for the model of the fold.
 
-    `stand_in` gets the values of the fold's rows, and what gives those of all rows that are held out.
+    `stand_in` gets the values of the fold's rows, and what gives the maps to probabilities at that C; `calibration`
+    makes these from the values of all held-out rows, a column a machine.
     """
 
     X: Any
@@ -66,11 +67,15 @@ class HeldOut:
 
     def _scored(self, scorer: Scorer, surfaces: list[Surface]) -> Matrix:
         @cache
-        def calibration(k: int) -> Calibration:
-            return self.calibration(np.column_stack([surface.oof_matrix()[:, k] for surface in surfaces]))
+        def values() -> list[Matrix]:
+            return [surface.oof_matrix() for surface in surfaces]
 
-        def stand_in(values: Matrix, k: int) -> Any:
-            return self.stand_in(values, lambda: calibration(k))
+        @cache
+        def calibration(k: int) -> Calibration:
+            return self.calibration(np.column_stack([of_machine[:, k] for of_machine in values()]))
+
+        def stand_in(of_fold: Matrix, k: int) -> Any:
+            return self.stand_in(of_fold, lambda: calibration(k))
 
         return score_folds(scorer, self._values(surfaces), self.X, self.y, self.weight, stand_in)
 

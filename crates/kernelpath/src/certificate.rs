@@ -76,23 +76,20 @@ pub fn certify(
         claims.par_iter().with_min_len(least).map(|claim| feasible(loss, y, claim.weight, claim.beta)).collect();
     let (changed, changed_thetas): (Vec<usize>, Vec<&[f64]>) =
         (thetas.iter().enumerate()).filter(|(k, theta)| *theta != claims[*k].beta).map(|(k, t)| (k, &t[..])).unzip();
-    let mut quadratic: Vec<f64> = claims.iter().map(|claim| dot(claim.beta, claim.k_beta)).collect();
-    let mut certificates: Vec<Certificate> = (claims.par_iter().with_min_len(least).zip(&quadratic))
-        .map(|(claim, square)| {
-            let Claim { weight, b, k_beta, .. } = *claim;
-            Certificate { primal: losses(loss, y, weight, b, k_beta) + 0.5 * square, dual: f64::NEG_INFINITY }
-        })
-        .collect();
+    let squares: Vec<f64> = claims.iter().map(|claim| dot(claim.beta, claim.k_beta)).collect();
+    let mut dual_squares = squares.clone();
     for (&k, product) in changed.iter().zip(images(&changed_thetas, &k_times)) {
-        quadratic[k] = dot(&thetas[k], &product);
+        dual_squares[k] = dot(&thetas[k], &product);
     }
-    certificates.par_iter_mut().with_min_len(least).enumerate().for_each(|(k, certificate)| {
+    let certificate = |k: usize| {
         let Claim { weight, b, k_beta, .. } = claims[k];
-        certificate.dual = dual_losses(loss, y, weight, &thetas[k]) - 0.5 * quadratic[k];
-        if (certificate.primal - certificate.dual).abs() <= rounding(loss, y, weight, b, k_beta) {
-            certificate.dual = certificate.primal;
-        }
-    });
+        let primal = losses(loss, y, weight, b, k_beta) + 0.5 * squares[k];
+        let dual = dual_losses(loss, y, weight, &thetas[k]) - 0.5 * dual_squares[k];
+        let same = (primal - dual).abs() <= rounding(loss, y, weight, b, k_beta);
+        Certificate { primal, dual: if same { primal } else { dual } }
+    };
+    let mut certificates: Vec<Certificate> =
+        (0..claims.len()).into_par_iter().with_min_len(least).map(certificate).collect();
     if loss.kinks(0.0).is_some() {
         return certificates;
     }

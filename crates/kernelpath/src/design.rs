@@ -207,7 +207,8 @@ impl<'a, T: Working> Design<'a, T> {
     }
 }
 
-fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<R> {
+/// A·B, on this thread.
+pub(crate) fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<R> {
     let mut out = Mat::<R>::zeros(a.nrows(), b.ncols());
     matmul(out.as_mut(), Accum::Replace, a, b, R::narrow(1.0), Par::Seq);
     out

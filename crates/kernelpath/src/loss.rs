@@ -83,6 +83,26 @@ fn xlogx(x: f64) -> f64 {
 }
 
 impl Loss {
+    /// Runs `work`, whose loops over rows become SIMD: compiled for the best instruction set of this machine, and for
+    /// each loss by itself. `work` must be `#[inline(always)]`.
+    #[inline]
+    pub(crate) fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
+        vectorise(
+            #[inline(always)]
+            || match self {
+                Self::Hinge => work(Self::Hinge),
+                Self::SquaredHinge => work(Self::SquaredHinge),
+                Self::Logistic => work(Self::Logistic),
+                Self::Dwd => work(Self::Dwd),
+                Self::Quantile { tau } => work(Self::Quantile { tau }),
+                Self::EpsilonInsensitive { epsilon } => work(Self::EpsilonInsensitive { epsilon }),
+                Self::Squared => work(Self::Squared),
+                Self::Huber { delta } => work(Self::Huber { delta }),
+                Self::Expectile { tau } => work(Self::Expectile { tau }),
+            },
+        )
+    }
+
     /// The names, for [`Loss::from_name`].
     pub const NAMES: &'static [&'static str] = &[
         "hinge",
@@ -327,26 +347,12 @@ pub struct Smoothed {
 }
 
 impl Smoothed {
-    /// Runs `work`, whose loops over rows become SIMD: compiled for the best instruction set of this machine, and for
-    /// each loss by itself. `work` must be `#[inline(always)]`.
+    /// As [`Loss::vectorised`].
     #[inline]
     pub(crate) fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
-        vectorise(
+        self.loss.vectorised(
             #[inline(always)]
-            || {
-                let of = |loss: Loss| work(Self { loss, ..self });
-                match self.loss {
-                    Loss::Hinge => of(Loss::Hinge),
-                    Loss::SquaredHinge => of(Loss::SquaredHinge),
-                    Loss::Logistic => of(Loss::Logistic),
-                    Loss::Dwd => of(Loss::Dwd),
-                    Loss::Quantile { tau } => of(Loss::Quantile { tau }),
-                    Loss::EpsilonInsensitive { epsilon } => of(Loss::EpsilonInsensitive { epsilon }),
-                    Loss::Squared => of(Loss::Squared),
-                    Loss::Huber { delta } => of(Loss::Huber { delta }),
-                    Loss::Expectile { tau } => of(Loss::Expectile { tau }),
-                }
-            },
+            |loss| work(Self { loss, ..self }),
         )
     }
 
@@ -388,8 +394,7 @@ impl Smoothed {
     }
 }
 
-/// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign: Newton's method
-/// between bounds, and where it has no curvature to go by, their middle.
+/// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign.
 pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], near: f64) -> f64 {
     let rows: Vec<usize> = (0..y.len()).filter(|&i| weight[i] > 0.0).collect();
     let sums = |b: f64| {
@@ -401,16 +406,25 @@ pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], n
     };
     let largest = rows.iter().fold(near.abs(), |a, &i| a.max(y[i].abs() + f[i].abs()));
     let unit = if largest > 0.0 { largest } else { 1.0 };
+    balanced(near, unit, sums, |_, step, width| step <= f64::EPSILON * unit || width <= 1e-14 * unit)
+}
+
+/// Where a pull that falls with b is 0: Newton's method between bounds, and where it has no curvature to go by, their
+/// middle. `sums` gives the pull and its curvature at b; `enough` says of b, the length of Newton's step and the distance
+/// of the bounds whether they will do. Bounds are looked for from `unit` on.
+pub(crate) fn balanced(
+    near: f64,
+    unit: f64,
+    sums: impl Fn(f64) -> (f64, f64),
+    enough: impl Fn(f64, f64, f64) -> bool,
+) -> f64 {
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     let (mut b, mut reach) = (near, unit);
     for attempt in 0..200 {
         let (pull, curvature) = sums(b);
         let newton = b + pull / curvature;
-        if pull == 0.0 || (newton - b).abs() <= f64::EPSILON * unit {
-            break;
-        }
         (low, high) = if pull > 0.0 { (b, high) } else { (low, b) };
-        if high - low <= 1e-14 * unit || reach >= 1e12 * unit {
+        if pull == 0.0 || enough(b, (newton - b).abs(), high - low) || reach >= 1e12 * unit {
             break;
         }
         b = if curvature > 0.0 && low < newton && newton < high && attempt % 4 != 3 {
@@ -418,7 +432,7 @@ pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], n
         } else if low.is_finite() && high.is_finite() {
             0.5 * (low + high)
         } else {
-            let step = reach.copysign(if low.is_finite() { 1.0 } else { -1.0 });
+            let step = reach.copysign(pull);
             reach *= 2.0;
             b + step
         };

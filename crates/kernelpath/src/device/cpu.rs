@@ -3,12 +3,11 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par, Side};
+use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
 
 use super::{Block, Device, Spectrum};
-use crate::design::{Accuracy, Design};
+use crate::design::{Accuracy, Design, product};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
@@ -23,18 +22,11 @@ const BAND: usize = 128;
 pub(crate) struct Cpu;
 
 /// A product in the precision of its factors, whose rows are shared out among the threads.
-fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<f64> {
+fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<f64> {
     let (rows, columns) = (a.nrows(), b.ncols());
     let starts: Vec<usize> = (0..rows).step_by(BAND).collect();
-    let bands: Vec<Mat<R>> = starts
-        .into_par_iter()
-        .map(|start| {
-            let height = BAND.min(rows - start);
-            let mut band = Mat::<R>::zeros(height, columns);
-            matmul(band.as_mut(), Accum::Replace, a.subrows(start, height), b, R::narrow(1.0), Par::Seq);
-            band
-        })
-        .collect();
+    let bands: Vec<Mat<R>> =
+        starts.into_par_iter().map(|start| product(a.subrows(start, BAND.min(rows - start)), b)).collect();
     let mut out = Mat::zeros(rows, columns);
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
@@ -101,19 +93,19 @@ impl Device for Cpu {
     }
 
     fn times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(product(a.as_ref(), b.as_ref()))
+        Ok(banded(a.as_ref(), b.as_ref()))
     }
 
     fn transposed_times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(product(a.as_ref().transpose(), b.as_ref()))
+        Ok(banded(a.as_ref().transpose(), b.as_ref()))
     }
 
     fn narrow_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(product(a.as_ref(), narrow(b).as_ref()))
+        Ok(banded(a.as_ref(), narrow(b).as_ref()))
     }
 
     fn narrow_transposed_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(product(a.as_ref().transpose(), narrow(b).as_ref()))
+        Ok(banded(a.as_ref().transpose(), narrow(b).as_ref()))
     }
 
     fn features_times<T: Working>(

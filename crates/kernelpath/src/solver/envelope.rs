@@ -9,7 +9,6 @@
 //! with ψ as in [`BoxQp`](crate::problem::BoxQp). Where a(g) = ā the envelope touches the loss.
 
 use crate::loss::Loss;
-use crate::simd::vectorise;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Envelope {
@@ -32,21 +31,12 @@ impl Envelope {
         (slope.a, if slope.lower || slope.upper { sigma } else { 0.0 })
     }
 
-    /// Runs `work`, whose loops over rows become SIMD: compiled for the best instruction set of this machine, and for each
-    /// piecewise-linear loss by itself. `work` must be `#[inline(always)]`.
+    /// As [`Loss::vectorised`].
     #[inline]
     pub fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
-        vectorise(
+        self.loss.vectorised(
             #[inline(always)]
-            || {
-                let of = |loss: Loss| Self { loss, ..self };
-                match self.loss {
-                    Loss::Hinge => work(of(Loss::Hinge)),
-                    Loss::Quantile { tau } => work(of(Loss::Quantile { tau })),
-                    Loss::EpsilonInsensitive { epsilon } => work(of(Loss::EpsilonInsensitive { epsilon })),
-                    smooth => work(of(smooth)),
-                }
-            },
+            |loss| work(Self { loss, ..self }),
         )
     }
 

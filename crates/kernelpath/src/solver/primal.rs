@@ -27,7 +27,7 @@ use crate::cv::Record;
 use crate::design::{Accuracy, Design};
 use crate::error::Result;
 use crate::ledger::{Plan, record};
-use crate::loss::{Loss, best_intercept};
+use crate::loss::{Loss, balanced, best_intercept};
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
@@ -82,6 +82,8 @@ pub(crate) struct Guess<'a> {
     pub weight: &'a [f64],
     pub w: Vec<f64>,
     pub b: f64,
+    /// Zw.
+    pub g: Vec<f64>,
     /// Of a piecewise-linear loss; else empty.
     pub slopes: Vec<f64>,
 }
@@ -170,12 +172,8 @@ impl<T: Working> Primal<'_, T> {
 
     /// Solves and certifies the problems at one C from near their solutions.
     pub fn finish(&self, guesses: Vec<Guess>, c: f64) -> Result<Vec<Certified>> {
-        let products = {
-            let w: Vec<&[f64]> = guesses.iter().map(|guess| &guess.w[..]).collect();
-            self.design.times(&w, Accuracy::Double, self.control)?
-        };
         let mut columns = Vec::with_capacity(guesses.len());
-        for (Guess { plan, weight, w, b, slopes }, g) in guesses.into_iter().zip(products) {
+        for Guess { plan, weight, w, b, g, slopes } in guesses {
             columns.push(self.column((plan, weight), w, b, g, slopes));
         }
         let mut preconditioner = Preconditioner::new(1 + columns.iter().map(|c| c.plan).max().unwrap_or(0));
@@ -485,7 +483,7 @@ impl<T: Working> Primal<'_, T> {
         column.mismatch = mismatch;
     }
 
-    /// The root of Σa, which falls with b: Newton's method between bounds.
+    /// Moves b to the root of Σa, which falls with it.
     fn balance(&self, column: &mut Column, c: f64) {
         let envelope = self.envelope(column);
         let sums = |b: f64| {
@@ -497,31 +495,16 @@ impl<T: Working> Primal<'_, T> {
                 )
             })
         };
-        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        let scale = self.loss.scale(self.y);
-        let mut reach = scale;
-        let mut b = column.b;
-        for attempt in 0..100 {
+        let (_, pull_far, size_far) = column.frozen;
+        let sums = |b: f64| {
             let [pull, curvature, size] = sums(b);
-            let (pull, size) = (pull + column.frozen.1, size + column.frozen.2);
-            let newton = b + pull / curvature;
-            if pull.abs() <= 1e-14 * size || (newton - b).abs() <= f64::EPSILON * (b.abs() + scale) {
-                break;
-            }
-            (low, high) = if pull > 0.0 { (b, high) } else { (low, b) };
-            if high - low <= 1e-15 * b.abs() {
-                break;
-            }
-            b = if curvature > 0.0 && low < newton && newton < high && attempt % 4 != 3 {
-                newton
-            } else if low.is_finite() && high.is_finite() {
-                0.5 * (low + high)
-            } else {
-                reach *= 2.0;
-                b + reach.copysign(pull)
-            };
-        }
-        column.b = b;
+            let (pull, size) = (pull + pull_far, size + size_far);
+            (if pull.abs() <= 1e-14 * size { 0.0 } else { pull }, curvature)
+        };
+        let scale = self.loss.scale(self.y);
+        let enough =
+            |b: f64, step: f64, width: f64| step <= f64::EPSILON * (b.abs() + scale) || width <= 1e-15 * b.abs();
+        column.b = balanced(column.b, scale, sums, enough);
     }
 
     /// The gap; at the minimum of the envelopes, the next centre. True if a Newton step is due.

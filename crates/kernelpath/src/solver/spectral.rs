@@ -113,7 +113,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         &self,
         plans: &[Plan],
         cs: &[f64],
-        finish: impl Fn(&[&Job], Smoothed, &[State]) -> Result<Vec<(M, bool)>>,
+        finish: impl Fn(&[&Job], Smoothed, &[&State]) -> Result<Vec<(M, bool)>>,
         mut settle: impl FnMut(Vec<(&Job, M, Outcome)>) -> Result<()>,
     ) -> Result<()> {
         let constant = |plan: &Plan| {
@@ -156,7 +156,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         jobs: &[Job],
         starts: Vec<State>,
         accuracy: &mut Accuracy,
-        finish: impl Fn(&[&Job], Smoothed, &[State]) -> Result<Vec<(M, bool)>>,
+        finish: impl Fn(&[&Job], Smoothed, &[&State]) -> Result<Vec<(M, bool)>>,
     ) -> Result<Vec<Solved<M>>> {
         let Self { device, basis, spectrum, loss, y, settings, control } = *self;
         let mut done: Vec<Option<Solved<M>>> = jobs.iter().map(|_| None).collect();
@@ -213,7 +213,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             };
             let mut over = status != Status::Stalled || (!smooth_loss && smooth.delta <= narrowest);
             let states = self.states(&block)?;
-            let (states, fit_to_finish) = if smooth_loss {
+            let ready: Vec<(usize, State)> = if smooth_loss {
                 let judged = self.judge(jobs, &open, states)?;
                 let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
                 open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
@@ -222,24 +222,21 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                     *accuracy = Accuracy::Double;
                 }
                 over |= idle >= PATIENCE;
-                judged.into_iter().map(|(state, gap)| (state, over || gap <= enough)).unzip()
+                let small = |(at, (state, gap))| (over || gap <= enough).then_some((at, state));
+                judged.into_iter().enumerate().filter_map(small).collect()
             } else {
-                let all = vec![true; open.len()];
-                (states, all)
+                states.into_iter().enumerate().collect()
             };
-            let tried: Vec<usize> = (0..open.len()).filter(|&at| fit_to_finish[at]).collect();
-            let (of, at): (Vec<&Job>, Vec<State>) =
-                tried.iter().map(|&at| (&jobs[open[at]], states[at].clone())).unzip();
-            let models = if tried.is_empty() { Vec::new() } else { finish(&of, smooth, &at)? };
-            let mut closed = vec![false; open.len()];
-            for ((&place, state), (model, converged)) in tried.iter().zip(at).zip(models) {
+            let (tried, states): (Vec<&Job>, Vec<&State>) =
+                ready.iter().map(|(at, state)| (&jobs[open[*at]], state)).unzip();
+            let models = if tried.is_empty() { Vec::new() } else { finish(&tried, smooth, &states)? };
+            for ((at, state), (model, converged)) in ready.into_iter().zip(models) {
                 if converged || over {
                     let status = if converged { Status::Converged } else { status };
-                    done[open[place]] = Some((state, model, Outcome { status, steps }));
-                    closed[place] = true;
+                    done[open[at]] = Some((state, model, Outcome { status, steps }));
                 }
             }
-            let kept: Vec<usize> = (0..open.len()).filter(|&at| !closed[at]).collect();
+            let kept: Vec<usize> = (0..open.len()).filter(|&at| done[open[at]].is_none()).collect();
             if kept.len() < open.len() {
                 block.coordinates = device.select(&block.coordinates, &kept)?;
                 block.ahead = device.select(&block.ahead, &kept)?;
@@ -324,7 +321,7 @@ pub(crate) fn sweep<T: Working, D: Device>(
     let Shared { loss, ref y, settings, .. } = *shared;
     let basis = Eigenvectors::new(device, decomposition)?;
     let spectral = Spectral { device, basis: &basis, spectrum: &decomposition.spectrum, loss, y, settings, control };
-    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[State]| {
+    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[&State]| {
         if loss.curvature_bound().is_none() {
             return finish_exactly(shared, jobs, smooth, states, control);
         }
@@ -346,12 +343,12 @@ fn finish_exactly<T: Working>(
     shared: &Shared<T>,
     jobs: &[&Job],
     smooth: Smoothed,
-    states: &[State],
+    states: &[&State],
     control: &Control,
 ) -> Result<Vec<(Model, bool)>> {
     let (y, gram) = (&shared.y, shared.gram);
     let n = gram.n();
-    let guess = |(job, state): (&&Job, &State)| job.pulls(smooth, y, &state.f, state.b);
+    let guess = |(job, state): (&&Job, &&State)| job.pulls(smooth, y, &state.f, state.b);
     let guesses: Vec<Vec<f64>> = jobs.iter().zip(states).map(guess).collect();
     let products = gram.times(&guesses.iter().map(|beta| &beta[..]).collect::<Vec<_>>(), control)?;
     let finish = |at: usize| {
@@ -380,7 +377,7 @@ pub(crate) fn sweep_features<T: Working, D: Device>(
     let spectral = Spectral { device, basis: &basis, spectrum: &spectrum, loss, y, settings, control };
     let is_smooth = loss.curvature_bound().is_some();
     let mut kept: Vec<Reduced> = plans.iter().map(|_| Reduced::nothing(cs.len())).collect();
-    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[State]| {
+    let finish = |jobs: &[&Job], smooth: Smoothed, states: &[&State]| {
         let mut models = Vec::with_capacity(jobs.len());
         // Jobs of one C are neighbours, and a block for Newton's method.
         for (jobs, states) in jobs.chunk_by(|a, b| a.at == b.at).scan(0, |from, jobs| {
@@ -391,7 +388,7 @@ pub(crate) fn sweep_features<T: Working, D: Device>(
             for (job, state) in jobs.iter().zip(states) {
                 let slopes = if is_smooth { Vec::new() } else { job.pulls(smooth, y, &state.f, state.b) };
                 let w = basis.weights(&state.coordinates);
-                guesses.push(Guess { plan: job.plan, weight: job.weight, w, b: state.b, slopes });
+                guesses.push(Guess { plan: job.plan, weight: job.weight, w, b: state.b, g: state.f.clone(), slopes });
             }
             models.extend(primal.finish(guesses, jobs[0].c)?.into_iter().map(|model| (model, true)));
         }
