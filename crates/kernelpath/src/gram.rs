@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
+use crate::skinny;
 use crate::solver::{Cholesky, Working};
 use crate::sparse::Panel;
 use crate::walk::CERTIFIED_AT_ONCE;
@@ -54,6 +55,9 @@ const BAND: usize = 512;
 
 /// Rows of the blocks of a product in working precision.
 const APPLY_BAND: usize = 256;
+
+/// Vectors of which a product needs no packed matrix.
+const FEW: usize = 24;
 
 /// A symmetric matrix, row after row, each row padded with zeros.
 #[derive(Debug)]
@@ -281,23 +285,38 @@ impl<T: Entry> Gram<T> {
     where
         T: Working,
     {
-        let m = b.len();
-        let right = Mat::<T>::from_fn(self.n, m, |i, c| T::narrow(b[c][i]));
+        let right: Vec<T> = b.iter().flat_map(|column| column.iter().map(|&v| T::narrow(v))).collect();
         let bands: Vec<usize> = (0..self.n).step_by(APPLY_BAND).collect();
         let tiles = bands
             .into_par_iter()
             .map(|start| {
                 control.check()?;
                 let height = APPLY_BAND.min(self.n - start);
-                let mut out = Mat::<T>::zeros(height, m);
                 let rows = &self.values[start * self.stride..];
-                let left = MatRef::from_row_major_slice_with_stride(rows, height, self.n, self.stride);
-                matmul(out.as_mut(), Accum::Replace, left, right.as_ref(), T::narrow(1.0), Par::Seq);
+                if b.len() <= FEW {
+                    return Ok(skinny::product(rows, self.stride, height, &right, self.n));
+                }
+                let mut out = vec![T::default(); height * b.len()];
+                matmul(
+                    MatMut::from_column_major_slice_mut(&mut out, height, b.len()),
+                    Accum::Replace,
+                    MatRef::from_row_major_slice_with_stride(rows, height, self.n, self.stride),
+                    MatRef::from_column_major_slice(&right, self.n, b.len()),
+                    T::narrow(1.0),
+                    Par::Seq,
+                );
                 Ok(out)
             })
             .collect::<Result<Vec<_>>>()?;
-        let column = |c: usize| tiles.iter().flat_map(|tile| tile.col_as_slice(c)).map(|v| v.wide()).collect();
-        Ok((0..m).map(column).collect())
+        let column = |c: usize| {
+            let mut column = Vec::with_capacity(self.n);
+            for tile in &tiles {
+                let height = tile.len() / b.len();
+                column.extend(tile[c * height..(c + 1) * height].iter().map(|v| v.wide()));
+            }
+            column
+        };
+        Ok((0..b.len()).into_par_iter().map(column).collect())
     }
 
     /// The rows from `start` of K·B, column after column.

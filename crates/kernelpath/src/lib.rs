@@ -60,6 +60,7 @@ pub mod observe;
 mod path;
 mod problem;
 mod simd;
+mod skinny;
 mod softmax;
 mod solver;
 pub mod sparse;

@@ -3,7 +3,7 @@
 //! A loss is convex in f. Its dual variable is a = −L′(f), so β = C·w·a at the optimum of (P).
 
 use crate::error::{Error, Result};
-use crate::kernel::exp_nonpositive;
+use crate::kernel::{exp_nonpositive, ln_positive};
 use crate::simd::vectorise;
 
 /// A loss L(y, f) of problem (P).
@@ -64,7 +64,10 @@ pub struct Kinks {
 /// log(1 + eˣ) without overflow.
 #[inline(always)]
 pub(crate) fn log1pexp(x: f64) -> f64 {
-    let value = x.max(0.0) + exp_nonpositive(-x.abs()).ln_1p();
+    let e = exp_nonpositive(-x.abs());
+    // log(1 + e), with what rounding takes from 1 + e.
+    let sum = 1.0 + e;
+    let value = x.max(0.0) + (ln_positive(sum) + (e - (sum - 1.0)) / sum);
     if x.is_nan() { x } else { value }
 }
 
@@ -79,7 +82,7 @@ pub(crate) fn sigmoid(x: f64) -> f64 {
 /// x log x, 0 at 0.
 #[inline(always)]
 fn xlogx(x: f64) -> f64 {
-    if x > 0.0 { x * x.ln() } else { 0.0 }
+    if x > 0.0 { x * ln_positive(x) } else { 0.0 }
 }
 
 impl Loss {
@@ -256,6 +259,42 @@ impl Loss {
             Self::Huber { .. } => Some(1.0),
             Self::Expectile { tau } => Some(2.0 * tau.max(1.0 - tau)),
         }
+    }
+
+    /// The f at which a smooth loss has its pull nearest to both f and a: where a line through (f, a) crosses the graph
+    /// of the pull. Newton's method for f and a together linearises there: by f alone it would leap where the curvature
+    /// at f is small, and by a alone where it is large.
+    #[inline(always)]
+    pub(crate) fn nearest(self, y: f64, f: f64, a: f64) -> f64 {
+        let rise = match self {
+            Self::Logistic => return f, // of whose pull the slope is never far from that at f
+            Self::Dwd => {
+                // The geometric mean of the slopes at f and where the pull is a.
+                let (u, a) = ((y * f).max(0.5), (y * a).clamp(0.0, 1.0));
+                (0.5 / (u * u * u) * 4.0 * a * a.sqrt()).sqrt().max(1e-9)
+            }
+            _ => self.curvature_bound().unwrap_or(1.0),
+        };
+        let above = |t: f64| a - self.pull(y, t) - rise * (f - t);
+        let start = above(f);
+        let (mut low, mut high) = if start > 0.0 { (f - start / rise, f) } else { (f, f - start / rise) };
+        let mut t = f;
+        for _ in 0..20 {
+            let here = above(t);
+            if here > 0.0 {
+                high = t
+            } else {
+                low = t
+            }
+            let next = t - here / (self.curvature(y, t) + rise);
+            let next = if next > low && next < high { next } else { 0.5 * (low + high) };
+            let done = (next - t).abs() <= 1e-6 * (1.0 + t.abs());
+            t = next;
+            if done {
+                break;
+            }
+        }
+        t
     }
 
     /// The interval of the dual variable a at unit weight. It contains 0.
@@ -483,6 +522,28 @@ mod tests {
                 check(loss, y);
             }
         }
+    }
+
+    #[test]
+    fn the_nearest_point_of_the_pull_lies_between() {
+        for_each(|loss, y| {
+            if loss.curvature_bound().is_none() {
+                return;
+            }
+            for f in grid() {
+                let (lo, hi) = loss.domain(y);
+                let (lo, hi) = (lo.max(-3.0), hi.min(3.0));
+                for share in [-0.3, 0.0, 0.001, 0.3, 0.9, 1.0, 1.2] {
+                    let a = lo + share * (hi - lo);
+                    let (near, here) = (loss.pull(y, loss.nearest(y, f, a)), loss.pull(y, f));
+                    let slack = 1e-5 * (1.0 + here.abs());
+                    let between = near >= here.min(a) - slack && near <= here.max(a) + slack;
+                    assert!(between, "{loss:?}: {near} is not between {here} and {a} at {f}");
+                }
+                let itself = loss.nearest(y, f, loss.pull(y, f));
+                assert!((itself - f).abs() <= 1e-5 * (1.0 + f.abs()), "{loss:?} at {f}: {itself}");
+            }
+        });
     }
 
     #[test]

@@ -43,3 +43,30 @@ pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R
     let rest = a[whole..].iter().zip(&b[whole..]).map(|(a, b)| R::narrow(a.wide()) * *b);
     lanes.into_iter().chain(rest).fold(R::default(), |sum, value| sum + value)
 }
+
+/// Sums of terms in a fixed order that SIMD can follow; for use inside [`vectorise`], with an `#[inline(always)]` term.
+#[inline(always)]
+pub(crate) fn sum_in_lanes<const K: usize>(length: usize, term: impl Fn(usize) -> [f64; K]) -> [f64; K] {
+    const LANES: usize = 16;
+    let mut lanes = [[0.0; LANES]; K];
+    let whole = length - length % LANES;
+    for start in (0..whole).step_by(LANES) {
+        for l in 0..LANES {
+            let term = term(start + l);
+            for k in 0..K {
+                lanes[k][l] += term[k];
+            }
+        }
+    }
+    let mut sums = [0.0; K];
+    for k in 0..K {
+        sums[k] = lanes[k].iter().sum();
+    }
+    for i in whole..length {
+        let term = term(i);
+        for k in 0..K {
+            sums[k] += term[k];
+        }
+    }
+    sums
+}

@@ -9,16 +9,16 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
 
 use crate::error::Result;
-use crate::gram::Entry;
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
+use crate::skinny::Lane;
 
 /// Columns of a panel; an interruption is seen between panels.
 const PANEL: usize = 256;
 
 /// The precision of a factor.
 pub(crate) trait Working:
-    Entry
+    Lane
     + faer::traits::RealField
     + Add<Output = Self>
     + Sub<Output = Self>

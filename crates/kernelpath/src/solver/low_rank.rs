@@ -2,74 +2,108 @@
 //! gives for I + S½KS½ by Woodbury's formula. All in f64: the formula subtracts nearly equal numbers.
 
 use faer::linalg::matmul::matmul;
-use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
 use crate::observe::Control;
+use crate::skinny;
 
 use super::cholesky::Cholesky;
 
-/// Rows of the blocks that are worked on by one thread.
-const BAND: usize = 512;
+/// Rows and columns of F that are worked on by one thread.
+const ROWS: usize = 512;
+const COLUMNS: usize = 16;
 
 /// F, with as many columns as pay.
 pub(super) struct LowRank {
-    factor: Mat<f64>,
+    n: usize,
+    /// Column after column, and row after row.
+    columns: Vec<f64>,
+    rows: Vec<f64>,
 }
 
 impl LowRank {
     /// Pivots are drawn with probability proportional to what is left of the diagonal.
     pub fn new<T: Entry>(gram: &Gram<T>, rank: usize, control: &Control) -> Result<Self> {
-        let n = gram.n();
-        let mut left: Vec<f64> = (0..n).map(|i| gram.get(i, i).max(0.0)).collect();
-        let nothing = 1e-7 * left.iter().sum::<f64>();
-        let mut factor = Mat::<f64>::zeros(n, rank.min(n));
         let mut rng = fastrand::Rng::with_seed(0);
-        let mut columns = 0;
-        while columns < factor.ncols() {
-            control.check()?;
-            let total: f64 = left.iter().sum();
-            if total <= nothing {
-                break;
-            }
-            let mut target = rng.f64() * total;
-            let pivot = left.iter().position(|d| {
+        Self::pivoted(gram, rank, control, |left| {
+            let mut target = rng.f64() * left.iter().sum::<f64>();
+            let drawn = left.iter().position(|d| {
                 target -= d;
                 target <= 0.0 && *d > 0.0
             });
-            let Some(pivot) = pivot.or_else(|| (0..n).max_by(|&a, &b| left[a].total_cmp(&left[b]))) else { break };
-            let across = Mat::<f64>::from_fn(columns, 1, |i, _| factor[(pivot, i)]);
-            let (done, mut rest) = factor.as_mut().split_at_col_mut(columns);
-            let mut column = rest.rb_mut().subcols_mut(0, 1);
-            for (i, value) in gram.row(pivot)[..n].iter().enumerate() {
-                column[(i, 0)] = value.wide();
+            drawn.or_else(|| largest(left.iter().copied()))
+        })
+    }
+
+    /// For curvatures of about S: each pivot is the row of S½KS½ of which most is left.
+    pub fn curved<T: Entry>(gram: &Gram<T>, curvature: &[f64], rank: usize, control: &Control) -> Result<Self> {
+        Self::pivoted(gram, rank, control, |left| largest(left.iter().zip(curvature).map(|(left, s)| left * s)))
+    }
+
+    fn pivoted<T: Entry>(
+        gram: &Gram<T>,
+        rank: usize,
+        control: &Control,
+        mut choose: impl FnMut(&[f64]) -> Option<usize>,
+    ) -> Result<Self> {
+        let n = gram.n();
+        let mut left: Vec<f64> = (0..n).map(|i| gram.get(i, i).max(0.0)).collect();
+        let nothing = 1e-7 * left.iter().sum::<f64>();
+        let mut columns: Vec<f64> = Vec::with_capacity(n * rank.min(n));
+        for rank in 0..rank.min(n) {
+            control.check()?;
+            if left.iter().sum::<f64>() <= nothing {
+                break;
             }
-            matmul(column.rb_mut(), Accum::Add, done.rb(), across.as_ref(), -1.0, Par::Seq);
+            let Some(pivot) = choose(&left) else { break };
+            let across = Mat::<f64>::from_fn(rank, 1, |j, _| columns[j * n + pivot]);
+            let mut column: Vec<f64> = gram.row(pivot)[..n].iter().map(|value| value.wide()).collect();
+            matmul(
+                MatMut::from_column_major_slice_mut(&mut column, n, 1),
+                Accum::Add,
+                MatRef::from_column_major_slice(&columns, n, rank),
+                across.as_ref(),
+                -1.0,
+                Par::Seq,
+            );
             let scale = 1.0 / left[pivot].sqrt();
-            for (i, left) in left.iter_mut().enumerate() {
-                let value = column[(i, 0)] * scale;
-                column[(i, 0)] = value;
-                *left = (*left - value * value).max(0.0);
+            for (value, left) in column.iter_mut().zip(&mut left) {
+                *value *= scale;
+                *left = (*left - *value * *value).max(0.0);
             }
             left[pivot] = 0.0;
-            columns += 1;
+            columns.append(&mut column);
         }
-        factor.truncate(n, columns);
-        Ok(Self { factor })
+        let rows = (0..n).flat_map(|i| columns[i..].iter().step_by(n).copied()).collect();
+        Ok(Self { n, columns, rows })
+    }
+
+    fn rank(&self) -> usize {
+        self.columns.len() / self.n
     }
 
     /// The first so many columns of F.
     pub fn columns(&self, rank: usize) -> MatRef<'_, f64> {
-        self.factor.as_ref().subcols(0, rank.min(self.factor.ncols()))
+        let rank = rank.min(self.rank());
+        MatRef::from_column_major_slice(&self.columns[..self.n * rank], self.n, rank)
     }
 
-    /// The preconditioner for curvatures of at most `curvature`.
-    pub fn precondition(&self, curvature: &[f64], control: &Control) -> Result<Woodbury<'_>> {
-        let (n, rank) = (self.factor.nrows(), self.factor.ncols());
-        let weighted = Mat::<f64>::from_fn(n, rank, |i, j| self.factor[(i, j)] * curvature[i]);
+    /// The preconditioner for columns with these curvatures; a single one, at least as large as theirs, is for all.
+    pub fn precondition(&self, curvatures: &[Vec<f64>], control: &Control) -> Result<Woodbury<'_>> {
+        let inner = curvatures.par_iter().map(|curvature| self.inner(curvature, control)).collect::<Result<_>>()?;
+        Ok(Woodbury { factor: self, inner })
+    }
+
+    /// The factor of I + FᵀSF.
+    fn inner(&self, curvature: &[f64], control: &Control) -> Result<Cholesky<f64>> {
+        let (n, rank) = (self.n, self.rank());
+        let factor = self.columns(rank);
+        let weigh = |column: &[f64]| column.iter().zip(curvature).map(|(f, s)| f * s).collect::<Vec<_>>();
+        let weighted: Vec<f64> = self.columns.chunks_exact(n).flat_map(weigh).collect();
+        let weighted = MatRef::from_column_major_slice(&weighted, n, rank);
         let starts: Vec<usize> = (0..rank).step_by(64).collect();
         let bands: Vec<Mat<f64>> = starts
             .par_iter()
@@ -79,80 +113,85 @@ impl LowRank {
                 matmul(
                     band.as_mut(),
                     Accum::Replace,
-                    self.factor.as_ref().subcols(start, rank - start).transpose(),
-                    weighted.as_ref().subcols(start, width),
+                    factor.subcols(start, rank - start).transpose(),
+                    weighted.subcols(start, width),
                     1.0,
                     Par::Seq,
                 );
                 band
             })
             .collect();
-        let inner = Cholesky::new(rank, 1e-14, control, |q, column| {
+        Cholesky::new(rank, 1e-14, control, |q, column| {
             let band = &bands[q / 64];
             for (i, value) in column.iter_mut().enumerate() {
                 *value = band[(i + q % 64, q % 64)];
             }
             column[0] += 1.0;
-        })?;
-        Ok(Woodbury { factor: self.factor.as_ref(), inner })
+        })
     }
+}
+
+/// The first of the largest, if it is above 0.
+fn largest(values: impl Iterator<Item = f64>) -> Option<usize> {
+    let best = |best: (Option<usize>, f64), (i, value): (usize, f64)| {
+        if value > best.1 { (Some(i), value) } else { best }
+    };
+    values.enumerate().fold((None, 0.0), best).0
+}
+
+/// A vector, the column it is of, and the S½ of that.
+pub(super) struct Of<'a> {
+    pub column: usize,
+    pub root: &'a [f64],
+    pub vector: &'a [f64],
 }
 
 /// I − S½F(I + FᵀS̄F)⁻¹FᵀS½, which is definite for S ≤ S̄ and the inverse of I + S½FFᵀS½ for S = S̄.
 pub(super) struct Woodbury<'a> {
-    factor: MatRef<'a, f64>,
-    inner: Cholesky<f64>,
+    factor: &'a LowRank,
+    /// One for each column, or for all.
+    inner: Vec<Cholesky<f64>>,
 }
 
 impl Woodbury<'_> {
-    /// Applied to each vector, with the S½ of its column.
-    pub fn apply(&self, vectors: &[(&[f64], &[f64])]) -> Vec<Vec<f64>> {
-        let (n, rank, m) = (self.factor.nrows(), self.factor.ncols(), vectors.len());
-        let starts: Vec<usize> = (0..n).step_by(BAND).collect();
-        // Summed band by band in a fixed order, whatever the threads.
-        let parts: Vec<Mat<f64>> = starts
-            .par_iter()
-            .map(|&start| {
-                let height = BAND.min(n - start);
-                let right = Mat::<f64>::from_fn(height, m, |i, c| {
-                    let (root, vector) = vectors[c];
-                    root[start + i] * vector[start + i]
-                });
-                let mut part = Mat::<f64>::zeros(rank, m);
-                let left = self.factor.subrows(start, height).transpose();
-                matmul(part.as_mut(), Accum::Replace, left, right.as_ref(), 1.0, Par::Seq);
-                part
-            })
-            .collect();
-        let mut inner = Mat::<f64>::zeros(rank, m);
-        for part in parts {
-            for c in 0..m {
-                for (sum, value) in inner.col_as_slice_mut(c).iter_mut().zip(part.col_as_slice(c)) {
-                    *sum += value;
-                }
-            }
+    /// Applied to the vectors of some columns.
+    pub fn apply(&self, vectors: &[Of]) -> Vec<Vec<f64>> {
+        let (n, rank) = (self.factor.n, self.factor.rank());
+        if rank == 0 {
+            return vectors.iter().map(|of| of.vector.to_vec()).collect();
         }
-        self.inner.solve_lower(inner.as_mut());
-        self.inner.solve_upper(inner.as_mut());
-        let bands: Vec<Mat<f64>> = starts
-            .par_iter()
-            .map(|&start| {
-                let height = BAND.min(n - start);
-                let mut band = Mat::<f64>::zeros(height, m);
-                let left = self.factor.subrows(start, height);
-                matmul(band.as_mut(), Accum::Replace, left, inner.as_ref(), 1.0, Par::Seq);
-                band
-            })
-            .collect();
-        let result = |(c, (root, vector)): (usize, &(&[f64], &[f64]))| {
-            let mut out = vector.to_vec();
-            for (&start, band) in starts.iter().zip(&bands) {
-                for (i, value) in band.col_as_slice(c).iter().enumerate() {
-                    out[start + i] -= root[start + i] * value;
-                }
-            }
-            out
+        let scaled: Vec<f64> =
+            vectors.iter().flat_map(|of| of.root.iter().zip(of.vector).map(|(s, v)| s * v)).collect();
+        // FᵀS½v: a column of F is a row of Fᵀ.
+        let columns = self.factor.columns.par_chunks(COLUMNS * n);
+        let tiles: Vec<Vec<f64>> = columns.map(|part| skinny::product(part, n, part.len() / n, &scaled, n)).collect();
+        let mut inner = stacked(&tiles, vectors.len());
+        if let [one] = &self.inner[..] {
+            one.solve(MatMut::from_column_major_slice_mut(&mut inner, rank, vectors.len()));
+        } else {
+            inner.par_chunks_mut(rank).zip(vectors).for_each(|(part, of)| {
+                self.inner[of.column].solve(MatMut::from_column_major_slice_mut(part, rank, 1));
+            });
+        }
+        let rows = self.factor.rows.par_chunks(ROWS * rank);
+        let tiles: Vec<Vec<f64>> =
+            rows.map(|part| skinny::product(part, rank, part.len() / rank, &inner, rank)).collect();
+        let product = stacked(&tiles, vectors.len());
+        let result = |(of, product): (&Of, &[f64])| {
+            of.vector.iter().zip(of.root).zip(product).map(|((v, s), p)| v - s * p).collect()
         };
-        vectors.iter().enumerate().map(result).collect()
+        vectors.par_iter().zip(product.par_chunks(n)).map(result).collect()
     }
+}
+
+/// Tiles of so many columns, put one below the other; column after column.
+fn stacked(tiles: &[Vec<f64>], columns: usize) -> Vec<f64> {
+    let mut out = Vec::with_capacity(tiles.iter().map(Vec::len).sum());
+    for c in 0..columns {
+        for tile in tiles {
+            let height = tile.len() / columns;
+            out.extend_from_slice(&tile[c * height..(c + 1) * height]);
+        }
+    }
+    out
 }

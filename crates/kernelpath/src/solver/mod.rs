@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
-use crate::simd::vectorise;
+use crate::simd::{sum_in_lanes, vectorise};
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
 pub(crate) use closed_form::{ClosedForm, Fitted};
@@ -364,55 +364,43 @@ fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) 
 
 #[inline(always)]
 fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
-    sum_lanes(
+    sum_in_lanes(
         beta.len(),
         #[inline(always)]
         |i| {
             let above = (beta[i] - qp.mid[i]).max(0.0);
-            qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]
+            [qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]]
         },
-    )
+    )[0]
 }
 
 #[inline(always)]
 fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
-    sum_lanes(
+    sum_in_lanes(
         beta.len(),
         #[inline(always)]
         |i| {
             let g = f[i] + b;
             let (low, high) = (qp.kink_low[i] - g, qp.kink_high[i] - g);
             let (below, above) = (beta[i].min(qp.mid[i]), beta[i].max(qp.mid[i]));
-            low.max(0.0) * (qp.mid[i] - below)
+            [low.max(0.0) * (qp.mid[i] - below)
                 + high.max(0.0) * (qp.hi[i] - above)
                 + (-low).max(0.0) * (below - qp.lo[i])
-                + (-high).max(0.0) * (above - qp.mid[i])
+                + (-high).max(0.0) * (above - qp.mid[i])]
         },
-    )
+    )[0]
 }
 
 /// Σ β*(b): what the rows' losses want at that intercept.
 #[inline(always)]
 fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
-    sum_lanes(
+    sum_in_lanes(
         f.len(),
         #[inline(always)]
         |i| {
             let g = f[i] + b;
             let low = if g < qp.kink_low[i] { qp.mid[i] } else { qp.lo[i] };
-            if g < qp.kink_high[i] { qp.hi[i] } else { low }
+            [if g < qp.kink_high[i] { qp.hi[i] } else { low }]
         },
-    )
-}
-
-/// A sum in a fixed order that SIMD can follow. `length` is padded.
-#[inline(always)]
-fn sum_lanes(length: usize, term: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [0.0; 16];
-    for start in (0..length).step_by(16) {
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            *lane += term(start + l);
-        }
-    }
-    lanes.iter().sum()
+    )[0]
 }

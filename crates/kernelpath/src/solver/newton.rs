@@ -30,10 +30,10 @@ use crate::loss::best_intercept;
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Shared, Status};
-use crate::simd::dot;
+use crate::simd::{dot, sum_in_lanes};
 
 use super::cholesky::Working;
-use super::low_rank::LowRank;
+use super::low_rank::{LowRank, Of};
 use super::precondition::Preconditioner;
 
 /// Newton steps for one problem.
@@ -43,8 +43,8 @@ pub(super) const MAX_NEWTON: usize = 100;
 pub(super) const MAX_PASSES: usize = 400;
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
-pub(super) const STEP_GAP: f64 = 1e-2;
-pub(super) const LAST_GAP: f64 = 0.1;
+const STEP_GAP: f64 = 1e-3;
+const LAST_GAP: f64 = 0.02;
 
 /// Steps without the gap halving before a problem counts as stalled.
 pub(super) const PATIENCE: usize = 8;
@@ -57,7 +57,9 @@ pub(crate) struct Column<'a> {
     pub f: Vec<f64>,
     pub b: f64,
     pub outcome: Outcome,
+    /// The gap over the objective, where β is dual feasible, and the objective when it was last summed.
     gap: f64,
+    primal: f64,
     /// Best gap so far, and steps since it halved.
     best: (f64, usize),
     /// The last direction led nowhere: the next takes the bound on the curvature for it, which cannot.
@@ -67,7 +69,7 @@ pub(crate) struct Column<'a> {
 impl<'a> Column<'a> {
     pub fn new(weight: &'a [f64], beta: Vec<f64>, f: Vec<f64>, b: f64) -> Self {
         let outcome = Outcome { status: Status::NotRun, steps: 0 };
-        Self { weight, beta, f, b, outcome, gap: f64::INFINITY, best: (f64::INFINITY, 0), majorise: false }
+        Self { weight, beta, f, b, outcome, gap: f64::INFINITY, primal: 0.0, best: (f64::INFINITY, 0), majorise: false }
     }
 }
 
@@ -83,10 +85,19 @@ struct System {
     enough: f64,
 }
 
+impl System {
+    fn curvature(&self) -> Vec<f64> {
+        self.root.iter().map(|root| root * root).collect()
+    }
+}
+
 /// How much is spent on preconditioning.
 #[derive(Clone, Copy, PartialEq)]
 enum Strength {
-    LowRank,
+    /// K of low rank, for the curvatures of all columns together.
+    SharedLowRank,
+    /// For those of each column, and made anew for each C.
+    OwnLowRank,
     /// A factor of the whole matrix for all columns together.
     SharedFactor,
     /// One for each column.
@@ -112,12 +123,10 @@ pub(crate) struct Newton<'a, T> {
 
 impl<'a, T: Working> Newton<'a, T> {
     pub fn new(shared: &'a Shared<'a, T>, control: &'a Control) -> Result<Self> {
-        let n = shared.gram.n();
-        let rank = (n / 8).clamp(64, 200);
         Ok(Self {
             shared,
-            low_rank: LowRank::new(shared.gram, rank, control)?,
-            strength: Mutex::new(Strength::LowRank),
+            low_rank: LowRank::new(shared.gram, rank(shared.gram.n()), control)?,
+            strength: Mutex::new(Strength::SharedLowRank),
             control,
         })
     }
@@ -130,21 +139,25 @@ impl<'a, T: Working> Newton<'a, T> {
             column.b = best_intercept(self.shared.loss, &self.shared.y, weight, &column.f, 0.0);
             column
         };
-        let mut last: Vec<Column> = ledger.plans.iter().map(|plan| constant(&plan.weight)).collect();
-        let mut before: Vec<Column> = last.clone();
-        let (mut c0, mut c1) = (0.0, 0.0);
+        // The solutions at the last C's, the newest first.
+        let mut past: Vec<(f64, Vec<Column>)> =
+            vec![(0.0, ledger.plans.iter().map(|plan| constant(&plan.weight)).collect())];
         for (step, k) in rising(ledger.cs).into_iter().enumerate() {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
             let c = ledger.cs[k];
-            let mut columns: Vec<Column> =
-                last.par_iter().zip(&before).map(|(last, before)| self.start(last, before, (c0, c1, c))).collect();
+            let mixtures = mixtures(past.iter().map(|(c, _)| *c).collect(), c);
+            let start = |plan: usize| {
+                let known: Vec<&Column> = past.iter().map(|(_, columns)| &columns[plan]).collect();
+                self.start(&known, &mixtures, c)
+            };
+            let mut columns: Vec<Column> = (0..ledger.plans.len()).into_par_iter().map(start).collect();
             self.solve(&mut columns, c)?;
             self.settle(ledger, k, &mut columns)?;
             self.control.advance(columns.len());
-            before = std::mem::replace(&mut last, columns);
-            (c0, c1) = (c1, c);
+            past.insert(0, (c, columns));
+            past.truncate(3);
         }
         Ok(())
     }
@@ -181,31 +194,43 @@ impl<'a, T: Working> Newton<'a, T> {
         Ok(())
     }
 
-    /// The best of the last solution and two lines through the last two: in C, and in log C.
-    fn start<'b>(&self, last: &Column<'b>, before: &Column<'b>, (c0, c1, c): (f64, f64, f64)) -> Column<'b> {
-        let mut best: Option<(f64, f64)> = None;
-        for t in lines(c0, c1, c) {
-            let line = |a: f64, b: f64| a + t * (a - b);
-            let shift = line(last.b, before.b);
-            let mut quadratic = 0.0;
-            let mut loss = 0.0;
-            for i in 0..last.beta.len() {
-                let f = line(last.f[i], before.f[i]);
-                quadratic += line(last.beta[i], before.beta[i]) * f;
-                if last.weight[i] > 0.0 {
-                    loss += last.weight[i] * self.shared.loss.value(self.shared.y[i], f + shift);
+    /// The best mixture of known solutions at `c`.
+    fn start<'b>(&self, known: &[&Column<'b>], mixtures: &[Vec<f64>], c: f64) -> Column<'b> {
+        let Shared { loss, y, .. } = self.shared;
+        let mix = |mixture: &[f64]| {
+            let mut mixed = Column::new(known[0].weight, vec![0.0; y.len()], vec![0.0; y.len()], 0.0);
+            for (&share, column) in mixture.iter().zip(known) {
+                mixed.b += share * column.b;
+                for (sum, beta) in mixed.beta.iter_mut().zip(&column.beta) {
+                    *sum += share * beta;
+                }
+                for (sum, f) in mixed.f.iter_mut().zip(&column.f) {
+                    *sum += share * f;
                 }
             }
-            let primal = c * loss + 0.5 * quadratic;
-            if best.is_none_or(|(value, _)| primal < value) {
-                best = Some((primal, t));
+            let [primal] = loss.vectorised(
+                #[inline(always)]
+                |loss| {
+                    sum_in_lanes(
+                        y.len(),
+                        #[inline(always)]
+                        |i| {
+                            let value = mixed.weight[i] * loss.value(y[i], mixed.f[i] + mixed.b);
+                            [c * value + 0.5 * mixed.beta[i] * mixed.f[i]]
+                        },
+                    )
+                },
+            );
+            (primal, mixed)
+        };
+        let mut best = mix(&mixtures[0]);
+        for mixture in &mixtures[1..] {
+            let next = mix(mixture);
+            if next.0 < best.0 {
+                best = next;
             }
         }
-        let t = best.map_or(0.0, |(_, t)| t);
-        let line = |(a, b): (&f64, &f64)| a + t * (a - b);
-        let beta = last.beta.iter().zip(&before.beta).map(line).collect();
-        let f = last.f.iter().zip(&before.f).map(line).collect();
-        Column::new(last.weight, beta, f, last.b + t * (last.b - before.b))
+        best.1
     }
 
     /// Minimises every column at `c` from where it stands.
@@ -214,11 +239,13 @@ impl<'a, T: Working> Newton<'a, T> {
         columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
+            (column.gap, column.primal) = self.gap(column, c);
             self.judge(column, c, tol);
             column.outcome.status = if column.gap <= tol { Status::Converged } else { Status::MaxIter };
         });
         let mut open: Vec<&mut Column> =
             columns.iter_mut().filter(|column| column.outcome.status == Status::MaxIter).collect();
+        let mut curved = None;
         for _ in 0..MAX_NEWTON {
             if open.is_empty() {
                 break;
@@ -230,7 +257,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 break;
             }
             let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c)).collect();
-            let directions = self.preconditioned_directions(&systems)?;
+            let directions = self.preconditioned_directions(&systems, &mut curved)?;
             open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
             let max_iter = self.shared.settings.max_iter;
             open.retain(|column| column.outcome.status == Status::MaxIter && column.outcome.steps < max_iter);
@@ -246,6 +273,7 @@ impl<'a, T: Working> Newton<'a, T> {
         column.majorise = !moved;
         if !moved {
             column.b = best_intercept(self.shared.loss, &self.shared.y, column.weight, &column.f, column.b);
+            (column.gap, column.primal) = self.gap(column, c);
         }
         self.judge(column, c, tol);
         let halved = column.gap <= 0.5 * column.best.0;
@@ -264,30 +292,34 @@ impl<'a, T: Working> Newton<'a, T> {
         // Where a corner of the loss hides the curvature of every row, b would have no equation.
         let bound = loss.curvature_bound().unwrap_or(1.0);
         let floor = if column.majorise { bound } else { 1e-9 * bound };
-        let mut primal = 0.0;
-        for (i, &y) in y.iter().enumerate() {
-            let (cw, g) = (c * column.weight[i], column.f[i] + column.b);
-            primal += 0.5 * column.beta[i] * column.f[i];
-            if cw > 0.0 {
-                primal += cw * loss.value(y, g);
-                let theta = cw * loss.pull(y, g);
-                system.root[i] = (cw * loss.curvature(y, g).max(floor)).sqrt();
-                system.residual[i] = theta - column.beta[i];
-                system.constraint -= theta;
-            } else {
-                system.residual[i] = -column.beta[i];
-            }
-        }
-        let gap = self.mismatch(column.weight, c, |i| (column.beta[i], column.f[i] + column.b));
-        system.enough = (LAST_GAP * self.shared.settings.tol * primal.abs()).max(STEP_GAP * gap);
+        loss.vectorised(
+            #[inline(always)]
+            |loss| {
+                for (i, &y) in y.iter().enumerate() {
+                    let (cw, g) = (c * column.weight[i], column.f[i] + column.b);
+                    if cw > 0.0 {
+                        let at = if column.majorise { g } else { loss.nearest(y, g, column.beta[i] / cw) };
+                        let curvature = loss.curvature(y, at).max(floor);
+                        let theta = cw * (loss.pull(y, at) - curvature * (g - at));
+                        system.root[i] = (cw * curvature).sqrt();
+                        system.residual[i] = theta - column.beta[i];
+                        system.constraint -= theta;
+                    } else {
+                        system.residual[i] = -column.beta[i];
+                    }
+                }
+            },
+        );
+        system.enough = (LAST_GAP * self.shared.settings.tol).max(STEP_GAP * column.gap) * column.primal.abs();
         system
     }
 
-    /// Chooses the preconditioner by what the steps before have cost: a factor of the whole matrix takes
-    /// the time of n/6 passes of one column.
-    fn preconditioned_directions(&self, systems: &[System]) -> Result<Vec<Direction>> {
+    /// Chooses the preconditioner by what the steps before have cost: of a column, one of low rank takes the time of
+    /// rank²/n passes, and a factor of the whole matrix that of n/6. `curved` keeps the pivots of this C.
+    fn preconditioned_directions(&self, systems: &[System], curved: &mut Option<LowRank>) -> Result<Vec<Direction>> {
         let (gram, control) = (self.shared.gram, self.control);
-        let shared_curvature = || {
+        let own = || -> Vec<Vec<f64>> { systems.iter().map(System::curvature).collect() };
+        let largest = || {
             let mut largest = vec![0.0_f64; gram.n()];
             for system in systems {
                 for (largest, root) in largest.iter_mut().zip(&system.root) {
@@ -298,19 +330,26 @@ impl<'a, T: Working> Newton<'a, T> {
         };
         let strength = *self.strength.lock().unwrap_or_else(PoisonError::into_inner);
         let directions = match strength {
-            Strength::LowRank => {
-                let preconditioner = Preconditioner::low_rank(&self.low_rank, &shared_curvature(), control)?;
+            Strength::SharedLowRank => {
+                let preconditioner = Preconditioner::low_rank(&self.low_rank, &[largest()], control)?;
+                self.directions(systems, &preconditioner)?
+            }
+            Strength::OwnLowRank => {
+                let low_rank = match curved {
+                    Some(low_rank) => low_rank,
+                    None => curved.insert(LowRank::curved(gram, &largest(), rank(gram.n()), control)?),
+                };
+                let preconditioner = Preconditioner::low_rank(low_rank, &own(), control)?;
                 self.directions(systems, &preconditioner)?
             }
             Strength::SharedFactor => {
-                let preconditioner = Preconditioner::dense(gram, &shared_curvature(), control)?;
+                let preconditioner = Preconditioner::dense(gram, &largest(), control)?;
                 self.directions(systems, &preconditioner)?
             }
             Strength::OwnFactor => {
                 let mut directions = Vec::new();
                 for system in systems {
-                    let curvature: Vec<f64> = system.root.iter().map(|root| root * root).collect();
-                    let preconditioner = Preconditioner::dense(gram, &curvature, control)?;
+                    let preconditioner = Preconditioner::dense(gram, &system.curvature(), control)?;
                     directions.append(&mut self.directions(std::slice::from_ref(system), &preconditioner)?);
                 }
                 directions
@@ -318,7 +357,10 @@ impl<'a, T: Working> Newton<'a, T> {
         };
         let passes: usize = directions.iter().map(|direction| direction.passes).sum();
         let stronger = match strength {
-            Strength::LowRank if 3 * passes > gram.n() => Strength::SharedFactor,
+            Strength::SharedLowRank if passes * gram.n() > 2 * systems.len() * rank(gram.n()).pow(2) => {
+                Strength::OwnLowRank
+            }
+            Strength::OwnLowRank if 3 * passes > gram.n() => Strength::SharedFactor,
             Strength::SharedFactor if 30 * passes > gram.n() * systems.len() => Strength::OwnFactor,
             enough => enough,
         };
@@ -329,18 +371,24 @@ impl<'a, T: Working> Newton<'a, T> {
     /// Projected, preconditioned conjugate gradients on all systems.
     fn directions(&self, systems: &[System], preconditioner: &Preconditioner<T>) -> Result<Vec<Direction>> {
         let gram = self.shared.gram;
-        let roots: Vec<(&[f64], &[f64])> = systems.iter().map(|s| (&s.root[..], &s.root[..])).collect();
+        let roots: Vec<Of> =
+            systems.iter().enumerate().map(|(column, s)| Of { column, root: &s.root, vector: &s.root }).collect();
         let normals = preconditioner.apply(&roots);
-        let mut gradients: Vec<Gradients> =
-            systems.par_iter().zip(normals).map(|(system, normal)| Gradients::new(system, normal)).collect();
+        let mut gradients: Vec<Gradients> = systems
+            .par_iter()
+            .zip(normals)
+            .enumerate()
+            .map(|(column, (system, normal))| Gradients::new(column, system, normal))
+            .collect();
         let betas: Vec<&[f64]> = gradients.iter().map(|g| &g.direction.beta[..]).collect();
         let products = gram.apply(&betas, self.control)?;
         gradients.par_iter_mut().zip(products).for_each(|(g, product)| g.begin(product));
 
         let mut open: Vec<&mut Gradients> = gradients.iter_mut().collect();
         for _ in 0..MAX_PASSES {
-            let pairs: Vec<(&[f64], &[f64])> = open.iter().map(|g| (&g.system.root[..], &g.residual[..])).collect();
-            let preconditioned = preconditioner.apply(&pairs);
+            let residuals: Vec<Of> =
+                open.iter().map(|g| Of { column: g.column, root: &g.system.root, vector: &g.residual }).collect();
+            let preconditioned = preconditioner.apply(&residuals);
             open.par_iter_mut().zip(preconditioned).for_each(|(g, z)| g.aim(z));
             open.retain(|g| !g.done);
             if open.is_empty() {
@@ -359,22 +407,35 @@ impl<'a, T: Working> Newton<'a, T> {
         let Shared { loss, y, .. } = self.shared;
         let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
         let slope_at = |t: f64| {
-            let pull: f64 = (0..y.len())
-                .filter(|&i| column.weight[i] > 0.0)
-                .map(|i| {
-                    let step = direction.f[i] + direction.b;
-                    c * column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step
-                })
-                .sum();
-            linear + t * quadratic - pull
+            let [pull] = loss.vectorised(
+                #[inline(always)]
+                |loss| {
+                    sum_in_lanes(
+                        y.len(),
+                        #[inline(always)]
+                        |i| {
+                            let step = direction.f[i] + direction.b;
+                            [column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step]
+                        },
+                    )
+                },
+            );
+            linear + t * quadratic - c * pull
         };
         let gap_at = |t: f64| {
-            self.mismatch(column.weight, c, |i| {
-                let g = column.f[i] + column.b + t * (direction.f[i] + direction.b);
-                (column.beta[i] + t * direction.beta[i], g)
-            })
+            let [gap, _] = self.mismatch(
+                column.weight,
+                c,
+                #[inline(always)]
+                |i| {
+                    let g = column.f[i] + column.b + t * (direction.f[i] + direction.b);
+                    (column.beta[i] + t * direction.beta[i], g)
+                },
+            );
+            gap
         };
-        let Some(t) = step_length(gap_at, slope_at) else { return false };
+        let Some((t, gap)) = step_length(column.gap * column.primal.abs(), gap_at, slope_at) else { return false };
+        column.gap = gap / column.primal.abs();
         for (beta, d) in column.beta.iter_mut().zip(&direction.beta) {
             *beta += t * d;
         }
@@ -385,7 +446,7 @@ impl<'a, T: Working> Newton<'a, T> {
         true
     }
 
-    /// Judges the column, and if it is good enough brings β into the domain of the dual with Σβ = 0, f with it.
+    /// Judges the column by its gap so far: if that is good enough brings β into the domain of the dual with Σβ = 0, f with it.
     /// (While it is not, that would throw Newton back.)
     fn judge(&self, column: &mut Column, c: f64, tol: f64) {
         for (i, beta) in column.beta.iter_mut().enumerate() {
@@ -398,6 +459,9 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
             }
         }
+        if column.gap > tol || column.gap.is_nan() {
+            return;
+        }
         let Some((rows, values)) = self.corrections(column, c) else {
             column.gap = f64::INFINITY;
             return;
@@ -408,7 +472,7 @@ impl<'a, T: Working> Newton<'a, T> {
             candidate.beta[i] = value;
         }
         self.shared.gram.add_rows(&rows, &deltas, &mut candidate.f);
-        column.gap = self.relative_gap(&candidate, c);
+        (column.gap, column.primal) = self.gap(&candidate, c);
         if column.gap <= tol {
             column.beta = candidate.beta;
             column.f = candidate.f;
@@ -418,7 +482,6 @@ impl<'a, T: Working> Newton<'a, T> {
     /// Rows of β, with their values, whose change makes it dual feasible; `None` where they are many.
     fn corrections(&self, column: &Column, c: f64) -> Option<(Vec<usize>, Vec<f64>)> {
         let Shared { loss, y, .. } = self.shared;
-        let n = y.len();
         let bounds = |i: usize| {
             let (lo, hi) = loss.domain(y[i]);
             let cw = c * column.weight[i];
@@ -440,9 +503,6 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
             } else {
                 changed.push((i, inside));
-                if changed.len() > n / 16 + 8 {
-                    return None;
-                }
             }
         }
         // What Σβ misses goes to the row with the most room.
@@ -455,42 +515,47 @@ impl<'a, T: Working> Newton<'a, T> {
         Some(changed.into_iter().unzip())
     }
 
-    /// Gap over objective, where Σβ = 0. Infinite where β is not dual feasible.
-    fn relative_gap(&self, column: &Column, c: f64) -> f64 {
-        let Shared { loss, y, .. } = self.shared;
-        let mut primal = 0.0;
-        for (i, &y) in y.iter().enumerate() {
-            let (cw, beta) = (c * column.weight[i], column.beta[i]);
-            primal += 0.5 * beta * column.f[i];
-            if cw > 0.0 {
-                let (lo, hi) = loss.domain(y);
-                if beta / cw < lo - 1e-12 || beta / cw > hi + 1e-12 {
-                    return f64::INFINITY;
-                }
-                primal += cw * loss.value(y, column.f[i] + column.b);
-            }
-        }
-        let gap = self.mismatch(column.weight, c, |i| (column.beta[i], column.f[i] + column.b));
+    /// Gap over objective, where β is dual feasible and Σβ = 0, and the objective.
+    fn gap(&self, column: &Column, c: f64) -> (f64, f64) {
+        let [gap, loss] = self.mismatch(
+            column.weight,
+            c,
+            #[inline(always)]
+            |i| (column.beta[i], column.f[i] + column.b),
+        );
+        let primal = 0.5 * dot(&column.beta, &column.f) + loss;
         let scale = primal.abs().max((primal - gap).abs());
-        if scale > 0.0 { gap / scale } else { 0.0 }
+        (if scale > 0.0 { gap / scale } else { 0.0 }, primal)
     }
 
-    /// Sum of the rows' Fenchel–Young terms, given their β and f + b: the gap, where β is dual feasible. Where it is
-    /// not, β is clamped, and that has its price.
-    fn mismatch(&self, weight: &[f64], c: f64, at: impl Fn(usize) -> (f64, f64)) -> f64 {
+    /// Sum of the rows' Fenchel–Young terms, given their β and f + b, and of their losses. The first is the gap, where
+    /// β is dual feasible; where it is not, β is clamped, and that has its price.
+    fn mismatch(&self, weight: &[f64], c: f64, at: impl Fn(usize) -> (f64, f64)) -> [f64; 2] {
         let Shared { loss, y, .. } = self.shared;
-        let row = |i: usize| {
-            let cw = c * weight[i];
-            if cw <= 0.0 {
-                return 0.0;
-            }
-            let (beta, g) = at(i);
-            let (lo, hi) = loss.domain(y[i]);
-            let a = (beta / cw).clamp(lo, hi);
-            cw * (loss.value(y[i], g) - loss.dual_value(y[i], a) + a * g) + 0.5 * (beta - cw * a).powi(2)
-        };
-        (0..y.len()).map(row).sum()
+        loss.vectorised(
+            #[inline(always)]
+            |loss| {
+                sum_in_lanes(
+                    y.len(),
+                    #[inline(always)]
+                    |i| {
+                        let cw = c * weight[i];
+                        let (beta, g) = at(i);
+                        let (lo, hi) = loss.domain(y[i]);
+                        let a = if cw > 0.0 { (beta / cw).max(lo).min(hi) } else { 0.0 };
+                        let (value, outside) = (loss.value(y[i], g), beta - cw * a);
+                        let mismatch = cw * (value - loss.dual_value(y[i], a) + a * g) + 0.5 * outside * outside;
+                        if cw > 0.0 { [mismatch, cw * value] } else { [0.0; 2] }
+                    },
+                )
+            },
+        )
     }
+}
+
+/// Columns of a K of low rank.
+fn rank(n: usize) -> usize {
+    (n / 8).clamp(64, 200)
 }
 
 /// How far a line through the solutions at c0 and c1 may be followed to reach c: not at all, in C, or in log C.
@@ -505,9 +570,26 @@ pub(super) fn lines(c0: f64, c1: f64, c: f64) -> Vec<f64> {
     lines
 }
 
-/// The t in (0, 1] to which the gap falls along a direction, or if it does not, the primal; `None` if neither does.
-pub(super) fn step_length(gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) -> f64) -> Option<f64> {
-    let now = gap_at(0.0);
+/// Guesses at the solution at c as mixtures of those at `cs`, the newest first: the newest; the line through two in C,
+/// and in log C; the parabola through three in log C.
+fn mixtures(cs: Vec<f64>, c: f64) -> Vec<Vec<f64>> {
+    let mut mixtures = vec![vec![1.0]];
+    if let [c1, c0, ..] = cs[..] {
+        mixtures = lines(c0, c1, c).into_iter().map(|t| vec![1.0 + t, -t]).collect();
+    }
+    if let [c2, c1, c0] = cs[..] {
+        if c0 > 0.0 && c1 > c0 && c2 > c1 {
+            let [x0, x1, x2, x] = [c0, c1, c2, c].map(f64::ln);
+            let share = |a: f64, b: f64, c: f64| (x - b) * (x - c) / ((a - b) * (a - c));
+            mixtures.push(vec![share(x2, x1, x0), share(x1, x0, x2), share(x0, x1, x2)]);
+        }
+    }
+    mixtures
+}
+
+/// The t in (0, 1] to which the gap falls from what it is `now`, or if it does not, the primal, and the gap there;
+/// `None` if neither does.
+pub(super) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
     let (mut t, mut gap) = (1.0, gap_at(1.0));
     while t > 0.01 && gap > 0.1 * now {
         let shorter = gap_at(0.7 * t);
@@ -517,7 +599,7 @@ pub(super) fn step_length(gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) ->
         (t, gap) = (0.7 * t, shorter);
     }
     if t > 0.01 {
-        return Some(t);
+        return Some((t, gap));
     }
     // The primal is convex along the line: its slope can be bisected.
     let slope = slope_at(0.0);
@@ -525,7 +607,7 @@ pub(super) fn step_length(gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) ->
         return None;
     }
     if slope_at(1.0) <= -0.1 * slope {
-        return Some(1.0);
+        return Some((1.0, gap_at(1.0)));
     }
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..30 {
@@ -536,11 +618,12 @@ pub(super) fn step_length(gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) ->
         }
         if here < 0.0 { low = t } else { high = t }
     }
-    Some(t)
+    Some((t, gap_at(t)))
 }
 
 /// Conjugate gradients on one system.
 struct Gradients<'a> {
+    column: usize,
     system: &'a System,
     /// M⁻¹s, and sᵀM⁻¹s.
     normal: Vec<f64>,
@@ -556,7 +639,7 @@ struct Gradients<'a> {
 
 impl<'a> Gradients<'a> {
     /// Starts from Δβ = 0 where the curvature allows it, shifted along M⁻¹s until the constraint holds.
-    fn new(system: &'a System, normal: Vec<f64>) -> Self {
+    fn new(column: usize, system: &'a System, normal: Vec<f64>) -> Self {
         let System { root, residual, .. } = system;
         let normal_size = dot(root, &normal);
         let v: Vec<f64> = root.iter().zip(residual).map(|(&s, r)| if s > 0.3 { -r / s } else { 0.0 }).collect();
@@ -565,7 +648,7 @@ impl<'a> Gradients<'a> {
         let beta = (0..v.len()).map(|i| residual[i] + root[i] * v[i]).collect();
         let direction = Direction { beta, f: Vec::new(), b: 0.0, passes: 1 };
         let (search, scaled) = (Vec::new(), Vec::new());
-        Self { system, normal, normal_size, direction, residual: v, search, scaled, energy: 0.0, done: false }
+        Self { column, system, normal, normal_size, direction, residual: v, search, scaled, energy: 0.0, done: false }
     }
 
     /// The first residual, from v and KΔβ.

@@ -27,11 +27,15 @@ use crate::softmax::softmax;
 use super::cholesky::Working;
 use super::coupled::{Coupled, Curvature};
 use super::low_rank::LowRank;
-use super::newton::{LAST_GAP, MAX_NEWTON, MAX_PASSES, PATIENCE, STEP_GAP, lines, step_length};
+use super::newton::{MAX_NEWTON, MAX_PASSES, PATIENCE, lines, step_length};
 
 /// A C that is so many times the last one is reached by others in between, each solved to this gap.
 const LONGEST_LEAP: f64 = 10.0;
 const GAP_BETWEEN: f64 = 1e-3;
+
+/// A step is solved until the gap is so much of what it was, and of what is wanted.
+const STEP_GAP: f64 = 1e-2;
+const LAST_GAP: f64 = 0.1;
 
 /// Probabilities count as at least this in the curvature, so that b has an equation where every row is certain.
 const LEAST_PROBABILITY: f64 = 1e-9;
@@ -340,7 +344,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
                 dot(&theta, &direction.f) + theta.chunks_exact(weight.len()).zip(&direction.b).map(of_b).sum::<f64>();
             linear + t * quadratic - pull
         };
-        let Some(t) = step_length(gap_at, slope_at) else { return false };
+        let Some((t, _)) = step_length(gap_at(0.0), gap_at, slope_at) else { return false };
         column.beta = at(&column.beta, &direction.beta, t);
         column.f = at(&column.f, &direction.f, t);
         column.b = at(&column.b, &direction.b, t);
