@@ -771,7 +771,7 @@ X = rng.standard_normal(({n}, {p}))
 y = np.where(rng.rand({n}) < 0.5, 1.0, -1.0)
 clf = KernelSVC(
     kernel="laplacian", gamma=1.0 / {p}, low_rank=True, landmarks="uniform", n_landmarks={m},
-    Cs=np.logspace(-2, 6, 300), tol=1e-10, random_state=0, verbose=1,
+    Cs=np.logspace(-2, 6, 300), tol=1e-10, random_state=0, verbose=1, solver="{solver}",
 )
 try:
     clf.fit(X, y)
@@ -783,10 +783,14 @@ print("not interrupted")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-@pytest.mark.parametrize(("phase", "n", "p", "m"), [("kernel", 20_000, 200, 800), ("path", 8000, 5, 200)])
-def test_interrupt_is_heard_within_a_second(phase, n, p, m):
+@pytest.mark.parametrize(
+    ("phase", "n", "p", "m", "solver"),
+    [("kernel", 20_000, 200, 800, "auto"), ("path", 8000, 5, 200, "newton"), ("path", 8000, 5, 200, "spectral")],
+)
+def test_interrupt_is_heard_within_a_second(phase, n, p, m, solver):
     """While features are computed, and while models are solved."""
-    output, seconds = interrupted_in(phase, textwrap.dedent(CHILD.format(phase=phase, n=n, p=p, m=m)))
+    child = CHILD.format(phase=phase, n=n, p=p, m=m, solver=solver)
+    output, seconds = interrupted_in(phase, textwrap.dedent(child))
     assert output.strip() == "interrupted"
     assert seconds < 1.0
 

@@ -13,6 +13,7 @@
 //! (I + S½ K S½) v + s Δb = −S½ K r,     sᵀv = −Σθ,     s = S½ 1
 //! ```
 //!
+//! Each row is linearised at the f where its loss is nearest to both its f and its β ([`Loss::nearest`]).
 //! Conjugate gradients, projected on sᵀv = const and preconditioned by a low-rank K, solve it for all
 //! problems (the folds) as one block, so that each pass over K is a matrix product. Were the loss
 //! quadratic, half the square of their residual would be the duality gap after the step: they start where
