@@ -282,9 +282,9 @@ impl Loss {
         for _ in 0..20 {
             let here = above(t);
             if here > 0.0 {
-                high = t
+                high = t;
             } else {
-                low = t
+                low = t;
             }
             let next = t - here / (self.curvature(y, t) + rise);
             let next = if next > low && next < high { next } else { 0.5 * (low + high) };

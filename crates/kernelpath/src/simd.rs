@@ -51,6 +51,7 @@ pub(crate) fn sum_in_lanes<const K: usize>(length: usize, term: impl Fn(usize) -
     let mut lanes = [[0.0; LANES]; K];
     let whole = length - length % LANES;
     for start in (0..whole).step_by(LANES) {
+        #[allow(clippy::needless_range_loop)] // lanes side by side, or it would not be SIMD
         for l in 0..LANES {
             let term = term(start + l);
             for k in 0..K {

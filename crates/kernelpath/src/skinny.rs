@@ -115,8 +115,10 @@ impl<T: Lane> Product<'_, T> {
     #[inline(always)]
     fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, start: usize, row: usize, column: usize) {
         let end = self.n.min(start + STRETCH);
-        let (mut left, mut left_rest): ([&[T::Vector<S>]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
-        let (mut right, mut right_rest): ([&[T::Vector<S>]; M], [&[T]; M]) = ([&[]; M], [&[]; M]);
+        let mut left: [&[T::Vector<S>]; R] = [&[]; R];
+        let mut left_rest: [&[T]; R] = [&[]; R];
+        let mut right: [&[T::Vector<S>]; M] = [&[]; M];
+        let mut right_rest: [&[T]; M] = [&[]; M];
         for r in 0..R {
             let at = (row + r) * self.stride;
             (left[r], left_rest[r]) = T::split::<S>(&self.a[at + start..at + end]);

@@ -148,7 +148,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 break;
             }
             let c = ledger.cs[k];
-            let mixtures = mixtures(past.iter().map(|(c, _)| *c).collect(), c);
+            let mixtures = mixtures(&past.iter().map(|(c, _)| *c).collect::<Vec<_>>(), c);
             let start = |plan: usize| {
                 let known: Vec<&Column> = past.iter().map(|(_, columns)| &columns[plan]).collect();
                 self.start(&known, &mixtures, c)
@@ -573,17 +573,19 @@ pub(super) fn lines(c0: f64, c1: f64, c: f64) -> Vec<f64> {
 
 /// Guesses at the solution at c as mixtures of those at `cs`, the newest first: the newest; the line through two in C,
 /// and in log C; the parabola through three in log C.
-fn mixtures(cs: Vec<f64>, c: f64) -> Vec<Vec<f64>> {
+fn mixtures(cs: &[f64], c: f64) -> Vec<Vec<f64>> {
     let mut mixtures = vec![vec![1.0]];
     if let [c1, c0, ..] = cs[..] {
         mixtures = lines(c0, c1, c).into_iter().map(|t| vec![1.0 + t, -t]).collect();
     }
-    if let [c2, c1, c0] = cs[..] {
-        if c0 > 0.0 && c1 > c0 && c2 > c1 {
-            let [x0, x1, x2, x] = [c0, c1, c2, c].map(f64::ln);
-            let share = |a: f64, b: f64, c: f64| (x - b) * (x - c) / ((a - b) * (a - c));
-            mixtures.push(vec![share(x2, x1, x0), share(x1, x0, x2), share(x0, x1, x2)]);
-        }
+    if let [c2, c1, c0] = cs[..]
+        && c0 > 0.0
+        && c1 > c0
+        && c2 > c1
+    {
+        let [x0, x1, x2, x] = [c0, c1, c2, c].map(f64::ln);
+        let share = |a: f64, b: f64, c: f64| (x - b) * (x - c) / ((a - b) * (a - c));
+        mixtures.push(vec![share(x2, x1, x0), share(x1, x0, x2), share(x0, x1, x2)]);
     }
     mixtures
 }
