@@ -58,8 +58,10 @@ pub(crate) struct Column<'a> {
     pub f: Vec<f64>,
     pub b: f64,
     pub outcome: Outcome,
-    /// The gap over the objective, where β is dual feasible, and the objective when it was last summed.
+    /// The gap over the objective, where β is dual feasible.
     gap: f64,
+    /// The sum of the rows' Fenchel–Young terms, and the objective when it was last summed.
+    mismatch: f64,
     primal: f64,
     /// Best gap so far, and steps since it halved.
     best: (f64, usize),
@@ -70,7 +72,18 @@ pub(crate) struct Column<'a> {
 impl<'a> Column<'a> {
     pub fn new(weight: &'a [f64], beta: Vec<f64>, f: Vec<f64>, b: f64) -> Self {
         let outcome = Outcome { status: Status::NotRun, steps: 0 };
-        Self { weight, beta, f, b, outcome, gap: f64::INFINITY, primal: 0.0, best: (f64::INFINITY, 0), majorise: false }
+        Self {
+            weight,
+            beta,
+            f,
+            b,
+            outcome,
+            gap: f64::INFINITY,
+            mismatch: f64::INFINITY,
+            primal: 0.0,
+            best: (f64::INFINITY, 0),
+            majorise: false,
+        }
     }
 }
 
@@ -240,7 +253,7 @@ impl<'a, T: Working> Newton<'a, T> {
         columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
-            (column.gap, column.primal) = self.gap(column, c);
+            self.measure(column, c);
             self.judge(column, c, tol);
             column.outcome.status = if column.gap <= tol { Status::Converged } else { Status::MaxIter };
         });
@@ -274,7 +287,7 @@ impl<'a, T: Working> Newton<'a, T> {
         column.majorise = !moved;
         if !moved {
             column.b = best_intercept(self.shared.loss, &self.shared.y, column.weight, &column.f, column.b);
-            (column.gap, column.primal) = self.gap(column, c);
+            self.measure(column, c);
         }
         self.judge(column, c, tol);
         let halved = column.gap <= 0.5 * column.best.0;
@@ -311,7 +324,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
             },
         );
-        system.enough = (LAST_GAP * self.shared.settings.tol).max(STEP_GAP * column.gap) * column.primal.abs();
+        system.enough = (LAST_GAP * self.shared.settings.tol * column.primal.abs()).max(STEP_GAP * column.mismatch);
         system
     }
 
@@ -435,8 +448,9 @@ impl<'a, T: Working> Newton<'a, T> {
             );
             gap
         };
-        let Some((t, gap)) = step_length(column.gap * column.primal.abs(), gap_at, slope_at) else { return false };
-        column.gap = gap / column.primal.abs();
+        let Some((t, gap)) = step_length(column.mismatch, gap_at, slope_at) else { return false };
+        column.mismatch = gap;
+        column.gap = relative(gap, column.primal);
         for (beta, d) in column.beta.iter_mut().zip(&direction.beta) {
             *beta += t * d;
         }
@@ -473,14 +487,15 @@ impl<'a, T: Working> Newton<'a, T> {
             candidate.beta[i] = value;
         }
         self.shared.gram.add_rows(&rows, &deltas, &mut candidate.f);
-        (column.gap, column.primal) = self.gap(&candidate, c);
+        self.measure(&mut candidate, c);
+        column.gap = candidate.gap;
         if column.gap <= tol {
             column.beta = candidate.beta;
             column.f = candidate.f;
         }
     }
 
-    /// Rows of β, with their values, whose change makes it dual feasible; `None` where they are many.
+    /// Rows of β, with their values, whose change makes it dual feasible; `None` where no row has room for what Σβ misses.
     fn corrections(&self, column: &Column, c: f64) -> Option<(Vec<usize>, Vec<f64>)> {
         let Shared { loss, y, .. } = self.shared;
         let bounds = |i: usize| {
@@ -516,17 +531,17 @@ impl<'a, T: Working> Newton<'a, T> {
         Some(changed.into_iter().unzip())
     }
 
-    /// Gap over objective, where β is dual feasible and Σβ = 0, and the objective.
-    fn gap(&self, column: &Column, c: f64) -> (f64, f64) {
-        let [gap, loss] = self.mismatch(
+    /// Sums the terms of the column, and its objective.
+    fn measure(&self, column: &mut Column, c: f64) {
+        let [mismatch, loss] = self.mismatch(
             column.weight,
             c,
             #[inline(always)]
             |i| (column.beta[i], column.f[i] + column.b),
         );
-        let primal = 0.5 * dot(&column.beta, &column.f) + loss;
-        let scale = primal.abs().max((primal - gap).abs());
-        (if scale > 0.0 { gap / scale } else { 0.0 }, primal)
+        column.mismatch = mismatch;
+        column.primal = 0.5 * dot(&column.beta, &column.f) + loss;
+        column.gap = relative(mismatch, column.primal);
     }
 
     /// Sum of the rows' Fenchel–Young terms, given their β and f + b, and of their losses. The first is the gap, where
@@ -552,6 +567,12 @@ impl<'a, T: Working> Newton<'a, T> {
             },
         )
     }
+}
+
+/// A gap over the larger of both objectives.
+fn relative(gap: f64, primal: f64) -> f64 {
+    let scale = primal.abs().max((primal - gap).abs());
+    if scale > 0.0 { gap / scale } else { 0.0 }
 }
 
 /// Columns of a K of low rank.
