@@ -102,7 +102,7 @@ pub(crate) fn by_newton<T: Working>(
                     Column::new(weight, beta, f, refit.records[k].b)
                 })
                 .collect();
-            newton.solve(&mut columns, cs[k])?;
+            newton.solve(&mut columns, cs[k], shared.settings.tol)?;
             let betas: Vec<&[f64]> = columns.iter().map(|column| &column.beta[..]).collect();
             let products = shared.gram.times(&betas, control)?;
             let models: Vec<Model> = (columns.iter().zip(&products))

@@ -28,6 +28,25 @@ fn pairs() -> impl Iterator<Item = (Solver, Loss)> {
     all.filter(|&(solver, loss)| fits(solver, loss))
 }
 
+/// A path with steps of four decades, and a large C without a path.
+#[test]
+fn newton_reaches_a_large_c_from_anywhere() {
+    for seed in 0..3 {
+        let (x, labels) = data(300, 8, 0.3, seed);
+        let y = targets(&x, 8, seed);
+        for &loss in ALL_LOSSES.iter().filter(|&&loss| fits(Solver::Newton, loss)) {
+            let y = if loss.is_classification() { &labels } else { &y };
+            for (shape, cs) in [(Shape::Laplacian, &[1e-4, 3.0, 1e5][..]), (Shape::Matern32, &[1e5])] {
+                let mut request = request(&x, 8, y, loss, shape, cs);
+                request.solver = Solver::Newton;
+                for record in fit(&request).records.iter().flatten() {
+                    assert_eq!(record.status, Status::Converged, "{loss:?} {shape:?} {seed}: {record:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn all_solvers_agree() {
     let (x, labels) = data(80, 3, 0.3, 11);

@@ -45,7 +45,11 @@ pub(super) const MAX_PASSES: usize = 400;
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
 const STEP_GAP: f64 = 1e-3;
-const LAST_GAP: f64 = 0.02;
+const LAST_GAP: f64 = 0.04;
+
+/// A C that is so many times the last one is reached by others in between, each solved to this gap.
+const LONGEST_LEAP: f64 = 10.0;
+pub(super) const GAP_BETWEEN: f64 = 1e-3;
 
 /// Steps without the gap halving before a problem counts as stalled.
 pub(super) const PATIENCE: usize = 8;
@@ -153,6 +157,9 @@ impl<'a, T: Working> Newton<'a, T> {
             column.b = best_intercept(self.shared.loss, &self.shared.y, weight, &column.f, 0.0);
             column
         };
+        let tol = self.shared.settings.tol;
+        // Below it, every row stands close to the constant model.
+        let easy = 1.0 / (0..n).map(|i| self.shared.gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
         // The solutions at the last C's, the newest first.
         let mut past: Vec<(f64, Vec<Column>)> =
             vec![(0.0, ledger.plans.iter().map(|plan| constant(&plan.weight)).collect())];
@@ -160,18 +167,23 @@ impl<'a, T: Working> Newton<'a, T> {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
-            let c = ledger.cs[k];
-            let mixtures = mixtures(&past.iter().map(|(c, _)| *c).collect::<Vec<_>>(), c);
-            let start = |plan: usize| {
-                let known: Vec<&Column> = past.iter().map(|(_, columns)| &columns[plan]).collect();
-                self.start(&known, &mixtures, c)
-            };
-            let mut columns: Vec<Column> = (0..ledger.plans.len()).into_par_iter().map(start).collect();
-            self.solve(&mut columns, c)?;
-            self.settle(ledger, k, &mut columns)?;
-            self.control.advance(columns.len());
-            past.insert(0, (c, columns));
-            past.truncate(3);
+            for c in leaps(if step == 0 { easy } else { past[0].0 }, ledger.cs[k]) {
+                let mixtures = mixtures(&past.iter().map(|(c, _)| *c).collect::<Vec<_>>(), c);
+                let start = |plan: usize| {
+                    let known: Vec<&Column> = past.iter().map(|(_, columns)| &columns[plan]).collect();
+                    self.start(&known, &mixtures, c)
+                };
+                let mut columns: Vec<Column> = (0..ledger.plans.len()).into_par_iter().map(start).collect();
+                if c == ledger.cs[k] {
+                    self.solve(&mut columns, c, tol)?;
+                    self.settle(ledger, k, &mut columns)?;
+                } else {
+                    self.solve(&mut columns, c, tol.max(GAP_BETWEEN))?;
+                }
+                past.insert(0, (c, columns));
+                past.truncate(3);
+            }
+            self.control.advance(ledger.plans.len());
         }
         Ok(())
     }
@@ -199,7 +211,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 return Ok(());
             }
             let mut again: Vec<Column> = short.iter().map(|&plan| columns[plan].clone()).collect();
-            self.solve(&mut again, ledger.cs[k])?;
+            self.solve(&mut again, ledger.cs[k], self.shared.settings.tol)?;
             for (&plan, column) in short.iter().zip(again) {
                 columns[plan] = column;
             }
@@ -247,9 +259,9 @@ impl<'a, T: Working> Newton<'a, T> {
         best.1
     }
 
-    /// Minimises every column at `c` from where it stands.
-    pub fn solve(&self, columns: &mut [Column], c: f64) -> Result<()> {
-        let tol = 0.5 * self.shared.settings.tol;
+    /// Minimises every column at `c` from where it stands, to half of `tol`: certificates are to find no more than it.
+    pub fn solve(&self, columns: &mut [Column], c: f64, tol: f64) -> Result<()> {
+        let tol = 0.5 * tol;
         columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
@@ -270,7 +282,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
                 break;
             }
-            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c)).collect();
+            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c, tol)).collect();
             let directions = self.preconditioned_directions(&systems, &mut curved)?;
             open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
             let max_iter = self.shared.settings.max_iter;
@@ -299,7 +311,7 @@ impl<'a, T: Working> Newton<'a, T> {
         }
     }
 
-    fn system(&self, column: &Column, c: f64) -> System {
+    fn system(&self, column: &Column, c: f64, tol: f64) -> System {
         let Shared { loss, y, .. } = self.shared;
         let n = y.len();
         let mut system = System { root: vec![0.0; n], residual: vec![0.0; n], constraint: 0.0, enough: 0.0 };
@@ -324,7 +336,7 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
             },
         );
-        system.enough = (LAST_GAP * self.shared.settings.tol * column.primal.abs()).max(STEP_GAP * column.mismatch);
+        system.enough = (LAST_GAP * tol * column.primal.abs()).max(STEP_GAP * column.mismatch);
         system
     }
 
@@ -590,6 +602,12 @@ pub(super) fn lines(c0: f64, c1: f64, c: f64) -> Vec<f64> {
         lines.push((c / c1).ln() / (c1 / c0).ln());
     }
     lines
+}
+
+/// `to`, and before it C's of equal ratios after `from`, if it is far.
+pub(super) fn leaps(from: f64, to: f64) -> impl Iterator<Item = f64> {
+    let parts = ((to / from).ln() / LONGEST_LEAP.ln()).ceil().clamp(1.0, 100.0);
+    (1..parts as usize).map(move |part| from * (to / from).powf(part as f64 / parts)).chain([to])
 }
 
 /// Guesses at the solution at c as mixtures of those at `cs`, the newest first: the newest; the line through two in C,

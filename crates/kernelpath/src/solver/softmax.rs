@@ -27,11 +27,7 @@ use crate::softmax::softmax;
 use super::cholesky::Working;
 use super::coupled::{Coupled, Curvature};
 use super::low_rank::LowRank;
-use super::newton::{MAX_NEWTON, MAX_PASSES, PATIENCE, lines, step_length};
-
-/// A C that is so many times the last one is reached by others in between, each solved to this gap.
-const LONGEST_LEAP: f64 = 10.0;
-const GAP_BETWEEN: f64 = 1e-3;
+use super::newton::{GAP_BETWEEN, MAX_NEWTON, MAX_PASSES, PATIENCE, leaps, lines, step_length};
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
 const STEP_GAP: f64 = 1e-2;
@@ -463,12 +459,6 @@ impl<'a> Gradients<'a> {
             self.residual[i] -= t * (self.search[i] + along[i]);
         }
     }
-}
-
-/// `to`, and before it C's of equal ratios after `from`, if it is far.
-fn leaps(from: f64, to: f64) -> impl Iterator<Item = f64> {
-    let parts = ((to / from).ln() / LONGEST_LEAP.ln()).ceil().clamp(1.0, 100.0);
-    (1..parts as usize).map(move |part| from * (to / from).powf(part as f64 / parts)).chain([to])
 }
 
 fn scaled(weight: &[f64], c: f64) -> Vec<f64> {
