@@ -339,7 +339,7 @@ pub(crate) fn ln_positive(x: f64) -> f64 {
     ] {
         poly = poly * z + c;
     }
-    // 2s = t − st is exact in its first part only so; the rest is small.
+    // log(1 + t) = t − t²/2 + s(t²/2 + z·poly): the first term is exact, the others are small beside it.
     let half = 0.5 * t * t;
     let log = k * LN2_HIGH - ((half - (s * (half + z * poly) + k * LN2_LOW)) - t);
     if x > 0.0 { log } else { f64::NEG_INFINITY }

@@ -47,6 +47,21 @@ fn newton_reaches_a_large_c_from_anywhere() {
     }
 }
 
+/// Rows of zeros with the linear kernel: only the intercept is left.
+#[test]
+fn a_kernel_of_zeros_leaves_the_intercept() {
+    let (x, labels) = (vec![0.0; 30], data(30, 1, 0.3, 5).1);
+    let y: Vec<f64> = (0..30).map(f64::from).collect();
+    for (solver, loss) in pairs() {
+        let y = if loss.is_classification() { &labels } else { &y };
+        let mut request = request(&x, 1, y, loss, Shape::Linear, &[0.1, 10.0]);
+        request.solver = solver;
+        for record in fit(&request).records.iter().flatten() {
+            assert_eq!(record.status, Status::Converged, "{loss:?} {solver:?}: {record:?}");
+        }
+    }
+}
+
 #[test]
 fn all_solvers_agree() {
     let (x, labels) = data(80, 3, 0.3, 11);

@@ -77,7 +77,7 @@ impl LowRank {
             left[pivot] = 0.0;
             columns.append(&mut column);
         }
-        let rows = (0..n).flat_map(|i| columns[i..].iter().step_by(n).copied()).collect();
+        let rows = (0..n).flat_map(|i| columns.iter().skip(i).step_by(n).copied()).collect();
         Ok(Self { n, columns, rows })
     }
 
