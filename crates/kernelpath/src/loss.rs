@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::{exp_nonpositive, ln_positive};
-use crate::simd::vectorise;
+use crate::simd::{sum_in_lanes, vectorise};
 
 /// A loss L(y, f) of problem (P).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,6 +102,21 @@ impl Loss {
                 Self::Squared => work(Self::Squared),
                 Self::Huber { delta } => work(Self::Huber { delta }),
                 Self::Expectile { tau } => work(Self::Expectile { tau }),
+            },
+        )
+    }
+
+    /// Sums of terms of `length` rows, in a fixed order that SIMD can follow. `term` must be `#[inline(always)]`.
+    #[inline]
+    pub(crate) fn sum<const K: usize>(self, length: usize, term: impl Fn(Self, usize) -> [f64; K]) -> [f64; K] {
+        self.vectorised(
+            #[inline(always)]
+            |loss| {
+                sum_in_lanes(
+                    length,
+                    #[inline(always)]
+                    |i| term(loss, i),
+                )
             },
         )
     }
@@ -278,6 +293,7 @@ impl Loss {
         let above = |t: f64| a - self.pull(y, t) - rise * (f - t);
         let start = above(f);
         let (mut low, mut high) = if start > 0.0 { (f - start / rise, f) } else { (f, f - start / rise) };
+        let enough = 1e-6 * (high - low);
         let mut t = f;
         for _ in 0..20 {
             let here = above(t);
@@ -288,7 +304,7 @@ impl Loss {
             }
             let next = t - here / (self.curvature(y, t) + rise);
             let next = if next > low && next < high { next } else { 0.5 * (low + high) };
-            let done = (next - t).abs() <= 1e-6 * (1.0 + t.abs());
+            let done = (next - t).abs() <= enough;
             t = next;
             if done {
                 break;

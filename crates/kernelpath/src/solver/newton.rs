@@ -31,7 +31,7 @@ use crate::loss::best_intercept;
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Shared, Status};
-use crate::simd::{dot, sum_in_lanes};
+use crate::simd::dot;
 
 use super::cholesky::Working;
 use super::low_rank::{LowRank, Of};
@@ -234,17 +234,12 @@ impl<'a, T: Working> Newton<'a, T> {
                     *sum += share * f;
                 }
             }
-            let [primal] = loss.vectorised(
+            let [primal] = loss.sum(
+                y.len(),
                 #[inline(always)]
-                |loss| {
-                    sum_in_lanes(
-                        y.len(),
-                        #[inline(always)]
-                        |i| {
-                            let value = mixed.weight[i] * loss.value(y[i], mixed.f[i] + mixed.b);
-                            [c * value + 0.5 * mixed.beta[i] * mixed.f[i]]
-                        },
-                    )
+                |loss, i| {
+                    let value = mixed.weight[i] * loss.value(y[i], mixed.f[i] + mixed.b);
+                    [c * value + 0.5 * mixed.beta[i] * mixed.f[i]]
                 },
             );
             (primal, mixed)
@@ -433,17 +428,12 @@ impl<'a, T: Working> Newton<'a, T> {
         let Shared { loss, y, .. } = self.shared;
         let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
         let slope_at = |t: f64| {
-            let [pull] = loss.vectorised(
+            let [pull] = loss.sum(
+                y.len(),
                 #[inline(always)]
-                |loss| {
-                    sum_in_lanes(
-                        y.len(),
-                        #[inline(always)]
-                        |i| {
-                            let step = direction.f[i] + direction.b;
-                            [column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step]
-                        },
-                    )
+                |loss, i| {
+                    let step = direction.f[i] + direction.b;
+                    [column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step]
                 },
             );
             linear + t * quadratic - c * pull
@@ -560,22 +550,17 @@ impl<'a, T: Working> Newton<'a, T> {
     /// β is dual feasible; where it is not, β is clamped, and that has its price.
     fn mismatch(&self, weight: &[f64], c: f64, at: impl Fn(usize) -> (f64, f64)) -> [f64; 2] {
         let Shared { loss, y, .. } = self.shared;
-        loss.vectorised(
+        loss.sum(
+            y.len(),
             #[inline(always)]
-            |loss| {
-                sum_in_lanes(
-                    y.len(),
-                    #[inline(always)]
-                    |i| {
-                        let cw = c * weight[i];
-                        let (beta, g) = at(i);
-                        let (lo, hi) = loss.domain(y[i]);
-                        let a = if cw > 0.0 { (beta / cw).max(lo).min(hi) } else { 0.0 };
-                        let (value, outside) = (loss.value(y[i], g), beta - cw * a);
-                        let mismatch = cw * (value - loss.dual_value(y[i], a) + a * g) + 0.5 * outside * outside;
-                        if cw > 0.0 { [mismatch, cw * value] } else { [0.0; 2] }
-                    },
-                )
+            |loss, i| {
+                let cw = c * weight[i];
+                let (beta, g) = at(i);
+                let (lo, hi) = loss.domain(y[i]);
+                let a = if cw > 0.0 { (beta / cw).max(lo).min(hi) } else { 0.0 };
+                let (value, outside) = (loss.value(y[i], g), beta - cw * a);
+                let mismatch = cw * (value - loss.dual_value(y[i], a) + a * g) + 0.5 * outside * outside;
+                if cw > 0.0 { [mismatch, cw * value] } else { [0.0; 2] }
             },
         )
     }
