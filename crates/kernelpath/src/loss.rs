@@ -293,7 +293,6 @@ impl Loss {
         let above = |t: f64| a - self.pull(y, t) - rise * (f - t);
         let start = above(f);
         let (mut low, mut high) = if start > 0.0 { (f - start / rise, f) } else { (f, f - start / rise) };
-        let enough = 1e-6 * (high - low);
         let mut t = f;
         for _ in 0..20 {
             let here = above(t);
@@ -304,7 +303,7 @@ impl Loss {
             }
             let next = t - here / (self.curvature(y, t) + rise);
             let next = if next > low && next < high { next } else { 0.5 * (low + high) };
-            let done = (next - t).abs() <= enough;
+            let done = (next - t).abs() <= 1e-6 * t.abs();
             t = next;
             if done {
                 break;
