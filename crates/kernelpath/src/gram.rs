@@ -310,9 +310,8 @@ impl<T: Entry> Gram<T> {
             .collect::<Result<Vec<_>>>()?;
         let column = |c: usize| {
             let mut column = Vec::with_capacity(self.n);
-            for tile in &tiles {
-                let height = tile.len() / b.len();
-                column.extend(tile[c * height..(c + 1) * height].iter().map(|v| v.wide()));
+            for piece in skinny::column(&tiles, c, b.len()) {
+                column.extend(piece.iter().map(|v| v.wide()));
             }
             column
         };

@@ -276,6 +276,16 @@ impl KernelFn {
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
+/// The polynomial with these coefficients, that of the highest power first.
+#[inline(always)]
+fn polynomial<const N: usize>(coefficients: [f64; N], x: f64) -> f64 {
+    let mut sum = 0.0;
+    for c in coefficients {
+        sum = sum * x + c;
+    }
+    sum
+}
+
 /// eˣ for x ≤ 0, without branches so that loops over it become SIMD.
 ///
 /// x = k ln 2 + r with |r| ≤ ½ ln 2; eʳ by its Taylor polynomial of degree 12 (relative error
@@ -288,8 +298,8 @@ pub(crate) fn exp_nonpositive(x: f64) -> f64 {
     let shifted = x * std::f64::consts::LOG2_E + ROUND;
     let k = shifted - ROUND;
     let r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    let mut poly = 1.0 / 479_001_600.0;
-    for c in [
+    let taylor = [
+        1.0 / 479_001_600.0,
         1.0 / 39_916_800.0,
         1.0 / 3_628_800.0,
         1.0 / 362_880.0,
@@ -302,11 +312,9 @@ pub(crate) fn exp_nonpositive(x: f64) -> f64 {
         0.5,
         1.0,
         1.0,
-    ] {
-        poly = poly * r + c;
-    }
+    ];
     let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-    poly * power
+    polynomial(taylor, r) * power
 }
 
 /// log x for positive, normal x, without branches so that loops over it become SIMD; −∞ at 0.
@@ -324,8 +332,8 @@ pub(crate) fn ln_positive(x: f64) -> f64 {
     let t = m - 1.0;
     let s = t / (m + 1.0);
     let z = s * s;
-    let mut poly = 2.0 / 23.0;
-    for c in [
+    let series = [
+        2.0 / 23.0,
         2.0 / 21.0,
         2.0 / 19.0,
         2.0 / 17.0,
@@ -336,12 +344,10 @@ pub(crate) fn ln_positive(x: f64) -> f64 {
         2.0 / 7.0,
         2.0 / 5.0,
         2.0 / 3.0,
-    ] {
-        poly = poly * z + c;
-    }
-    // log(1 + t) = t − t²/2 + s(t²/2 + z·poly): the first term is exact, the others are small beside it.
+    ];
+    // log(1 + t) = t − t²/2 + s(t²/2 + z·series): the first term is exact, the others are small beside it.
     let half = 0.5 * t * t;
-    let log = k * LN2_HIGH - ((half - (s * (half + z * poly) + k * LN2_LOW)) - t);
+    let log = k * LN2_HIGH - ((half - (s * (half + z * polynomial(series, z)) + k * LN2_LOW)) - t);
     if x > 0.0 { log } else { f64::NEG_INFINITY }
 }
 

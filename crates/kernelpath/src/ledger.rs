@@ -6,6 +6,7 @@ use crate::certificate::{Certificate, Claim, certify};
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::Entry;
+use crate::loss::middle_intercept;
 use crate::observe::Control;
 use crate::problem::{Outcome, Shared, Status};
 
@@ -66,7 +67,8 @@ impl<'a, T: Entry> Ledger<'a, T> {
         let models: Vec<Model> = (batch.iter().zip(&fs))
             .map(|(Solution { plan, c, beta, b, outcome }, f)| {
                 let weight = &self.plans[*plan].weight;
-                Model { weight, c: self.cs[*c], beta, b: *b, f, outcome: *outcome }
+                let b = middle_intercept(self.shared.loss, &self.shared.y, weight, f, *b);
+                Model { weight, c: self.cs[*c], beta, b, f, outcome: *outcome }
             })
             .collect();
         let records = judge(self.shared, &models, self.control);

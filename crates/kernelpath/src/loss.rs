@@ -264,6 +264,35 @@ impl Loss {
         }
     }
 
+    /// The stretch around f on which a smooth loss is a straight line; `None` where it is curved.
+    fn straight(self, y: f64, f: f64) -> Option<(f64, f64)> {
+        let (above, below) = match self {
+            Self::SquaredHinge => {
+                if y > 0.0 {
+                    (1.0, f64::NEG_INFINITY)
+                } else {
+                    (f64::INFINITY, -1.0)
+                }
+            }
+            Self::Dwd => {
+                if y > 0.0 {
+                    (f64::INFINITY, 0.5)
+                } else {
+                    (-0.5, f64::NEG_INFINITY)
+                }
+            }
+            Self::Huber { delta } => (y + delta, y - delta),
+            _ => return None,
+        };
+        if f >= above {
+            Some((above, f64::INFINITY))
+        } else if f <= below {
+            Some((f64::NEG_INFINITY, below))
+        } else {
+            None
+        }
+    }
+
     /// The largest L″; `None` for a piecewise-linear loss, which has none.
     pub fn curvature_bound(self) -> Option<f64> {
         match self {
@@ -463,6 +492,17 @@ pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], n
     balanced(near, unit, sums, |_, step, width| step <= f64::EPSILON * unit || width <= 1e-14 * unit)
 }
 
+/// Where a smooth loss is straight at every row, their pulls balance at many b: the middle of these. Else b.
+pub(crate) fn middle_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], b: f64) -> f64 {
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    for i in (0..y.len()).filter(|&i| weight[i] > 0.0) {
+        let Some((from, to)) = loss.straight(y[i], f[i] + b) else { return b };
+        (low, high) = (low.max(from - f[i]), high.min(to - f[i]));
+    }
+    let middle = 0.5 * (low + high);
+    if middle.is_finite() { middle } else { b }
+}
+
 /// Where a pull that falls with b is 0: Newton's method between bounds, and where it has no curvature to go by, their
 /// middle. `sums` gives the pull and its curvature at b; `enough` says of b, the length of Newton's step and the distance
 /// of the bounds whether they will do. Bounds are looked for from `unit` on.
@@ -559,6 +599,37 @@ mod tests {
                 assert!((itself - f).abs() <= 1e-5 * (1.0 + f.abs()), "{loss:?} at {f}: {itself}");
             }
         });
+    }
+
+    #[test]
+    fn straight_stretches_have_one_slope_and_end_where_it_changes() {
+        for_each(|loss, y| {
+            for f in grid().filter(|f| f.abs() < 1e3) {
+                let Some((from, to)) = loss.straight(y, f) else {
+                    let curved = loss.curvature(y, f) > 0.0;
+                    assert!(curved || loss.curvature_bound().is_none(), "{loss:?} at {f}");
+                    continue;
+                };
+                assert!(from <= f && f <= to);
+                for end in [from.max(-20.0), to.min(20.0)] {
+                    assert!((loss.pull(y, end) - loss.pull(y, f)).abs() < 1e-12, "{loss:?} at {f}, {end}");
+                }
+                let changed = |end: f64| !end.is_finite() || loss.pull(y, end) != loss.pull(y, f);
+                assert!(changed(from - 0.01) && changed(to + 0.01), "{loss:?} at {f}");
+            }
+        });
+    }
+
+    #[test]
+    fn an_intercept_that_is_free_is_put_into_the_middle() {
+        let (y, f) = ([1.0, -1.0, 1.0, -1.0], [0.1, -0.2, -0.1, 0.0]);
+        // −0.5 − min f of the negatives ≤ b ≤ 0.5 − max f of the positives.
+        for b in [-0.3, 0.0, 0.4] {
+            assert!((middle_intercept(Loss::Dwd, &y, &[1.0; 4], &f, b) - 0.05).abs() < 1e-15);
+        }
+        assert_eq!(middle_intercept(Loss::Dwd, &y, &[1.0; 4], &f, 0.45), 0.45);
+        assert_eq!(middle_intercept(Loss::Dwd, &y, &[1.0, 0.0, 1.0, 0.0], &f, 0.2), 0.2);
+        assert_eq!(middle_intercept(Loss::Logistic, &y, &[1.0; 4], &f, 0.2), 0.2);
     }
 
     #[test]

@@ -59,6 +59,14 @@ pub(crate) fn product<T: Lane>(a: &[T], stride: usize, height: usize, b: &[T], n
     out
 }
 
+/// Column `c` of products of `columns` columns that stand one below the other, piece by piece.
+pub(crate) fn column<T>(tiles: &[Vec<T>], c: usize, columns: usize) -> impl Iterator<Item = &[T]> {
+    tiles.iter().map(move |tile| {
+        let height = tile.len() / columns;
+        &tile[c * height..(c + 1) * height]
+    })
+}
+
 struct Product<'a, T> {
     a: &'a [T],
     stride: usize,

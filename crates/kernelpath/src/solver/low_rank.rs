@@ -188,9 +188,8 @@ impl Woodbury<'_> {
 fn stacked(tiles: &[Vec<f64>], columns: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(tiles.iter().map(Vec::len).sum());
     for c in 0..columns {
-        for tile in tiles {
-            let height = tile.len() / columns;
-            out.extend_from_slice(&tile[c * height..(c + 1) * height]);
+        for piece in skinny::column(tiles, c, columns) {
+            out.extend_from_slice(piece);
         }
     }
     out

@@ -27,7 +27,7 @@ use crate::cv::Record;
 use crate::design::{Accuracy, Design};
 use crate::error::Result;
 use crate::ledger::{Plan, record};
-use crate::loss::{Loss, balanced, best_intercept};
+use crate::loss::{Loss, balanced, best_intercept, middle_intercept};
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
@@ -601,6 +601,7 @@ impl<T: Working> Primal<'_, T> {
             .zip(products)
             .map(|(column, g)| {
                 column.g = g;
+                column.b = middle_intercept(self.loss, self.y, column.weight, &column.g, column.b);
                 self.look(column, c);
                 let weight: Vec<f64> = column.weight.iter().map(|w| w * c).collect();
                 let theta = feasible(self.loss, self.y, &weight, &column.a);
