@@ -164,7 +164,7 @@ impl<'a, T: Working> Design<'a, T> {
         (product.into_iter().map(R::wide).collect(), sum)
     }
 
-    /// The lower triangle of [Z 1]ᵀ S [Z 1], in the precision of R, summed over `groups` of rows side by side.
+    /// The upper triangle of [Z 1]ᵀ S [Z 1], in the precision of R, summed over `groups` of rows side by side.
     pub fn curvature<R: Working>(&self, s: &[f64], groups: usize, control: &Control) -> Result<Mat<R>> {
         let order = self.rank + 1;
         let rows: Vec<usize> = (0..self.n).filter(|&i| s[i] > 0.0).collect();
@@ -186,7 +186,7 @@ impl<'a, T: Working> Design<'a, T> {
                     }
                     triangular::matmul(
                         part.as_mut(),
-                        BlockStructure::TriangularLower,
+                        BlockStructure::TriangularUpper,
                         Accum::Add,
                         scaled.as_ref(),
                         BlockStructure::Rectangular,

@@ -376,7 +376,7 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     // Rows that are equal, of different classes, do no harm: only one of them can be free. Their pivot
     // is 0, and the factorisation makes it infinite for the others' sake.
     let factor = Cholesky::<f64>::new(m, 1e-12, control, |q, column| {
-        column.copy_from_slice(&tile.values[q * m + q..(q + 1) * m]);
+        column.copy_from_slice(&tile.values[q * m..][..=q]);
     })?;
     Ok(factor.pivots().all(|pivot| pivot > SMALLEST_PIVOT))
 }

@@ -34,13 +34,15 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R>>(a: &[T], b: &[R]) -> R {
     const LANES: usize = 16;
     let mut lanes = [R::default(); LANES];
-    let whole = a.len() - a.len() % LANES;
-    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    // By position: the `next` of two zipped iterators is not always inlined, and then nothing is SIMD.
+    for k in 0..a.len().min(b.len()) {
+        let (a, b) = (&a[k], &b[k]);
         for l in 0..LANES {
             lanes[l] = lanes[l] + R::narrow(a[l].wide()) * b[l];
         }
     }
-    let rest = a[whole..].iter().zip(&b[whole..]).map(|(a, b)| R::narrow(a.wide()) * *b);
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| R::narrow(a.wide()) * *b);
     lanes.into_iter().chain(rest).fold(R::default(), |sum, value| sum + value)
 }
 

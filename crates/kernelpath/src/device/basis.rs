@@ -62,15 +62,15 @@ pub(crate) struct OfFeatures<'a, T, D: Device> {
 impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
     pub fn new(device: &D, design: Design<'a, T>, control: &Control) -> Result<(Self, Spectrum)> {
         let (n, rank) = (design.n(), design.rank());
-        // The lower triangle of [Z 1]ᵀ[Z 1].
+        // The upper triangle of [Z 1]ᵀ[Z 1].
         let square = design.curvature::<f64>(&vec![1.0; n], rayon::current_num_threads(), control)?;
-        let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).to_owned(), control)?;
+        let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).transpose().to_owned(), control)?;
         let largest = values.iter().fold(0.0_f64, |a, v| a.max(*v));
         let kept: Vec<usize> = (0..rank).filter(|&k| values[k] > NEGLIGIBLE * largest).collect();
         let mut values: Vec<f64> = kept.iter().map(|&k| values[k]).collect();
         let sigma: Vec<f64> = values.iter().map(|v| v.sqrt()).collect();
         let weights = Mat::from_fn(rank, kept.len(), |j, k| vectors[(j, kept[k])] * sigma[k]);
-        let of_one = |k: usize| (0..rank).map(|j| vectors[(j, kept[k])] * square[(rank, j)]).sum::<f64>() / sigma[k];
+        let of_one = |k: usize| (0..rank).map(|j| vectors[(j, kept[k])] * square[(j, rank)]).sum::<f64>() / sigma[k];
         let mut ones: Vec<f64> = (0..kept.len()).map(of_one).collect();
         let left = n as f64 - ones.iter().map(|o| o * o).sum::<f64>();
         let column = |k: usize| (0..rank).map(|j| vectors[(j, kept[k])] / sigma[k]).chain([0.0]).collect();

@@ -126,10 +126,8 @@ impl<T: Working> ActiveSet<T> {
     }
 
     fn factor_for(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<T>> {
-        match self.factor.take().filter(|factor| factor.fits(rows)) {
-            Some(factor) => Ok(self.factor.insert(factor)),
-            None => Ok(self.factor.insert(KktFactor::new(qp.gram, rows, 0.0, control)?)),
-        }
+        let factor = KktFactor::of(self.factor.take(), qp.gram, rows, 0.0, control)?;
+        Ok(self.factor.insert(factor))
     }
 }
 

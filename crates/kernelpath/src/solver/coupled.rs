@@ -87,20 +87,20 @@ impl<'a> Coupled<'a> {
             curvature.root[at] * curvature.unit[at] * factor[(i, q % rank)]
         });
         let mut inner = Mat::<f64>::zeros(order, order);
-        let lower = |target: MatMut<f64>, left: MatRef<f64>, right: MatRef<f64>, sign: f64| {
-            let (whole, triangle) = (BlockStructure::Rectangular, BlockStructure::TriangularLower);
+        let upper = |target: MatMut<f64>, left: MatRef<f64>, right: MatRef<f64>, sign: f64| {
+            let (whole, triangle) = (BlockStructure::Rectangular, BlockStructure::TriangularUpper);
             triangular_matmul(target, triangle, Accum::Add, left, whole, right, whole, sign, Par::Seq);
         };
-        lower(inner.as_mut(), coupling.transpose(), coupling.as_ref(), -1.0);
+        upper(inner.as_mut(), coupling.transpose(), coupling.as_ref(), -1.0);
         for c in 0..classes {
             control.check()?;
             let weighted = Mat::<f64>::from_fn(n, rank, |i, j| curvature.root[c * n + i].powi(2) * factor[(i, j)]);
             let block = inner.as_mut().submatrix_mut(c * rank, c * rank, rank, rank);
-            lower(block, factor.transpose(), weighted.as_ref(), 1.0);
+            upper(block, factor.transpose(), weighted.as_ref(), 1.0);
         }
         let inner = Cholesky::new(order, 1e-14, control, |q, column| {
-            column.copy_from_slice(&inner.col_as_slice(q)[q..]);
-            column[0] += 1.0;
+            column.copy_from_slice(&inner.col_as_slice(q)[..=q]);
+            column[q] += 1.0;
         })?;
         Ok(Self { factor, inner })
     }

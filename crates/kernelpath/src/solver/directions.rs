@@ -71,7 +71,7 @@ enum Factor<T> {
 }
 
 impl<T: Working> Factor<T> {
-    /// B ← (LLᵀ)⁻¹B.
+    /// B ← (UᵀU)⁻¹B.
     fn solve(&self, mut b: MatMut<f64>) {
         match self {
             Self::Double(factor) => factor.solve(b),
@@ -97,8 +97,8 @@ fn factor_of<R: Working>(curvature: &Mat<R>, control: &Control) -> Result<Choles
     let largest = (0..order).map(|q| curvature[(q, q)].wide()).fold(1.0, f64::max);
     let ridge = if size_of::<R>() == 4 { largest * RIDGE } else { 0.0 };
     Cholesky::new(order, ridge, control, |q, column| {
-        column.copy_from_slice(&curvature.col_as_slice(q)[q..]);
-        column[0] = R::narrow(column[0].wide() + ridge + if q + 1 < order { 1.0 } else { FLOOR });
+        column.copy_from_slice(&curvature.col_as_slice(q)[..=q]);
+        column[q] = R::narrow(column[q].wide() + ridge + if q + 1 < order { 1.0 } else { FLOOR });
     })
 }
 

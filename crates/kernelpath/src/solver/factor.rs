@@ -7,11 +7,12 @@
 //! [1ᵀ         0] [b] = [s]
 //! ```
 //!
-//! With the Cholesky factor L of K + ρI on a base set F₀, rows N that entered and positions B that
-//! left make it a bordered system: columns U = [1, K_{F₀N}, E_B], V = L⁻¹U, and the small matrix
+//! With the Cholesky factor of K + ρI = RᵀR on a base set F₀, rows N that entered and positions B that
+//! left make it a bordered system: columns U = [1, K_{F₀N}, E_B], V = R⁻ᵀU, and the small matrix
 //! S = D − VᵀV with D = [0 1ᵀ 0; 1 K_NN+ρI 0; 0 0 0]. Columns are kept once computed, so a change
-//! costs one triangular solve. The factor is single precision: rounds recompute their residual in
-//! f64, which makes them the iterative refinement.
+//! costs one triangular solve. When the border is wide, the rows that entered are taken into the base
+//! set: their columns of V are columns of R. The factor is single precision: rounds recompute their
+//! residual in f64, which makes them the iterative refinement.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::Solve;
@@ -42,25 +43,50 @@ pub(super) struct KktFactor<R> {
     v: Mat<R>,
     vtv: Mat<R>,
     ridge: f64,
+    /// A pivot that is none.
+    tiny: f64,
 }
 
 const ABSENT: u32 = u32::MAX;
 
-/// A border wider than this share of the base set is given up for a new factor.
-const WIDEST_BORDER: f64 = 0.2;
+/// A border wider than this share of the base set costs more than the base set's growing.
+const WIDEST_BORDER: f64 = 0.1;
+
+/// When more than this share of the base set has left, a new factor is made.
+const MOST_LEFT: f64 = 0.1;
 
 impl<R: Working> KktFactor<R> {
+    /// A factor that makes solves on the rows `free` cheap: the old one, the old one grown, or a new one.
+    pub fn of<T: Entry>(
+        old: Option<Self>,
+        gram: &Gram<T>,
+        free: &[usize],
+        ridge: f64,
+        control: &Control,
+    ) -> Result<Self> {
+        match old {
+            Some(mut old) if old.is_near(free) => {
+                if old.is_wide(free) {
+                    old.grow(gram, free, control)?;
+                }
+                Ok(old)
+            }
+            _ => Self::new(gram, free, ridge, control),
+        }
+    }
+
     /// Factorises K + ρI on the given rows, ρ at least the ridge that this precision needs.
-    pub fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
+    fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
-        let ridge = ridge.max(R::RIDGE * scale);
-        let cholesky = Cholesky::new(m, R::RIDGE * scale, control, |q, column| {
+        let tiny = R::RIDGE * scale;
+        let ridge = ridge.max(tiny);
+        let cholesky = Cholesky::new(m, tiny, control, |q, column| {
             let row = gram.row(rows[q]);
-            for (value, &j) in column.iter_mut().zip(&rows[q..]) {
+            for (value, &j) in column.iter_mut().zip(rows) {
                 *value = R::narrow(row[j].wide());
             }
-            column[0] = R::narrow(row[rows[q]].wide() + ridge);
+            column[q] = R::narrow(row[rows[q]].wide() + ridge);
         })?;
         let mut position = vec![ABSENT; gram.n()];
         for (q, &i) in rows.iter().enumerate() {
@@ -75,6 +101,7 @@ impl<R: Working> KktFactor<R> {
             v: Mat::zeros(m, 0),
             vtv: Mat::zeros(0, 0),
             ridge,
+            tiny,
         };
         factor.extend(gram, &[Border::Ones]);
         Ok(factor)
@@ -91,11 +118,64 @@ impl<R: Working> KktFactor<R> {
         }
     }
 
-    /// Whether a solve on `free` is cheaper with this factor and its border than with a new one.
-    pub fn fits(&self, free: &[usize]) -> bool {
+    /// Whether few rows of the base set are not in `free`.
+    fn is_near(&self, free: &[usize]) -> bool {
+        let stay = free.iter().filter(|&&i| self.position[i] != ABSENT).count();
+        ((self.base.len() - stay) as f64) < MOST_LEFT * self.base.len().min(free.len()) as f64 + 24.0
+    }
+
+    /// Whether the border for `free` would be wide.
+    fn is_wide(&self, free: &[usize]) -> bool {
         let new = self.changes(free).iter().filter(|b| self.column_of(**b).is_none()).count();
-        let widest = WIDEST_BORDER * self.base.len().min(free.len()) as f64 + 24.0;
-        ((self.border.len() + new) as f64) < widest
+        ((self.border.len() + new) as f64) > WIDEST_BORDER * self.base.len() as f64 + 24.0
+    }
+
+    /// Takes all of `free` into the base set, and drops what is not needed of the border.
+    fn grow<T: Entry>(&mut self, gram: &Gram<T>, free: &[usize], control: &Control) -> Result<()> {
+        let (enter, stay): (Vec<Border>, Vec<Border>) =
+            self.changes(free).into_iter().partition(|border| matches!(border, Border::Enter(_)));
+        let new: Vec<Border> = enter.iter().chain(&stay).copied().filter(|b| self.column_of(*b).is_none()).collect();
+        self.extend(gram, &new);
+        let rows: Vec<usize> = free.iter().copied().filter(|&i| self.position[i] == ABSENT).collect();
+        let columns_of = |borders: &[Border]| borders.iter().filter_map(|b| self.column_of(*b)).collect::<Vec<_>>();
+        let (entered, stayed) = (columns_of(&enter), columns_of(&stay));
+
+        let corner = Cholesky::new(rows.len(), self.tiny, control, |q, column| {
+            let row = gram.row(rows[q]);
+            for (p, value) in column.iter_mut().enumerate() {
+                let ridge = if p == q { self.ridge } else { 0.0 };
+                *value = R::narrow(row[rows[p]].wide() + ridge) - self.vtv[(entered[p], entered[q])];
+            }
+        })?;
+        // The rows of V that the columns that stay get below.
+        let mut below = Mat::<R>::from_fn(rows.len(), stay.len(), |p, c| {
+            R::narrow(if stay[c] == Border::Ones { 1.0 } else { 0.0 }) - self.vtv[(entered[p], stayed[c])]
+        });
+        corner.solve_lower(below.as_mut());
+        let mut vtv = Mat::from_fn(stay.len(), stay.len(), |a, b| self.vtv[(stayed[a], stayed[b])]);
+        matmul(vtv.as_mut(), Accum::Add, below.transpose(), below.as_ref(), R::narrow(1.0), Par::Seq);
+        let m = self.base.len();
+        let mut v = Mat::<R>::zeros(m + rows.len(), stay.len());
+        for (c, &old) in stayed.iter().enumerate() {
+            let column = v.col_as_slice_mut(c);
+            column[..m].copy_from_slice(self.v.col_as_slice(old));
+            column[m..].copy_from_slice(below.col_as_slice(c));
+        }
+        self.cholesky.append(|c| self.v.col_as_slice(entered[c]), corner);
+
+        self.reset();
+        self.border = stay;
+        for (c, &border) in self.border.iter().enumerate() {
+            if let Border::Leave(q) = border {
+                self.column[self.base[q]] = c as u32;
+            }
+        }
+        for (q, &i) in rows.iter().enumerate() {
+            self.position[i] = (m + q) as u32;
+        }
+        self.base.extend(rows);
+        (self.v, self.vtv) = (v, vtv);
+        Ok(())
     }
 
     fn column_of(&self, border: Border) -> Option<usize> {
@@ -120,7 +200,7 @@ impl<R: Working> KktFactor<R> {
         changes
     }
 
-    /// Appends border columns: V gains L⁻¹U of them, VᵀV the new products.
+    /// Appends border columns: V gains R⁻ᵀU of them, VᵀV the new products.
     fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border]) {
         if new.is_empty() {
             return;

@@ -109,11 +109,11 @@ impl LowRank {
             .par_iter()
             .map(|&start| {
                 let width = 64.min(rank - start);
-                let mut band = Mat::<f64>::zeros(rank - start, width);
+                let mut band = Mat::<f64>::zeros(start + width, width);
                 matmul(
                     band.as_mut(),
                     Accum::Replace,
-                    factor.subcols(start, rank - start).transpose(),
+                    factor.subcols(0, start + width).transpose(),
                     weighted.subcols(start, width),
                     1.0,
                     Par::Seq,
@@ -122,11 +122,8 @@ impl LowRank {
             })
             .collect();
         Cholesky::new(rank, 1e-14, control, |q, column| {
-            let band = &bands[q / 64];
-            for (i, value) in column.iter_mut().enumerate() {
-                *value = band[(i + q % 64, q % 64)];
-            }
-            column[0] += 1.0;
+            column.copy_from_slice(&bands[q / 64].col_as_slice(q % 64)[..=q]);
+            column[q] += 1.0;
         })
     }
 }

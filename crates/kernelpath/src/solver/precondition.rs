@@ -25,11 +25,10 @@ impl<'a, T: Working> Preconditioner<'a, T> {
     pub fn dense(gram: &Gram<T>, curvature: &[f64], control: &Control) -> Result<Self> {
         let root: Vec<f64> = curvature.iter().map(|s| s.sqrt()).collect();
         let factor = Cholesky::new(gram.n(), 1e-6, control, |q, column| {
-            let row = &gram.row(q)[q..];
-            for ((value, k), r) in column.iter_mut().zip(row).zip(&root[q..]) {
+            for ((value, k), r) in column.iter_mut().zip(gram.row(q)).zip(&root) {
                 *value = T::narrow(k.wide() * root[q] * r);
             }
-            column[0] += T::narrow(1.0);
+            column[q] += T::narrow(1.0);
         })?;
         Ok(Self::Dense(factor, root))
     }

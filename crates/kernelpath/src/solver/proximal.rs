@@ -65,10 +65,8 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             let pull: f64 = wanted.iter().map(|w| w.a).sum();
             direction.b = pull.signum();
         } else {
-            let solver = match factor.take().filter(|factor| factor.fits(&rows)) {
-                Some(old) => factor.insert(old),
-                None => factor.insert(KktFactor::new(qp.gram, &rows, rho, control)?),
-            };
+            let near = KktFactor::of(factor.take(), qp.gram, &rows, rho, control)?;
+            let solver = factor.insert(near);
             let (free_step, shift) = solver.solve(qp.gram, &rows, &residual, -surplus);
             if !(shift.is_finite() && free_step.iter().all(|d| d.is_finite())) {
                 break;
