@@ -78,11 +78,12 @@ impl<R: Working> Cholesky<R> {
             for c in 0..width {
                 fill(start + c, &mut values.col_as_slice_mut(c)[..=start + c]);
             }
-            let (mut above, diagonal) = values.as_mut().split_at_row_mut(start);
+            let (mut above, mut diagonal) = values.as_mut().split_at_row_mut(start);
             factor.solve_lower_shared(above.rb_mut());
-            let mut lower = diagonal.transpose_mut();
+            // Of the diagonal block the lower triangle is factorised, column after column as SIMD wants it.
+            let mut lower = diagonal.rb().transpose().to_owned();
             triangular_matmul(
-                lower.rb_mut(),
+                lower.as_mut(),
                 BlockStructure::TriangularLower,
                 Accum::Add,
                 above.rb().transpose(),
@@ -94,7 +95,8 @@ impl<R: Working> Cholesky<R> {
             );
             let stack = faer::dyn_stack::MemStack::new(&mut memory);
             // With the regularisation no pivot is refused; NaN (from infinite kernels) shows in the gap.
-            let _ = llt::cholesky_in_place(lower, regularization, Par::Seq, stack, params);
+            let _ = llt::cholesky_in_place(lower.as_mut(), regularization, Par::Seq, stack, params);
+            diagonal.copy_from_triangular_upper(lower.transpose());
             factor.panels.push(Panel { start, values });
         }
         Ok(factor)
