@@ -149,6 +149,8 @@ class _KernelPathBase(BaseEstimator):
             self._check_low_rank(settings, folds)
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
+        # The inner products of rows are the same for every γ.
+        pairs = _core.Pairs() if len(gammas) > 1 and approximation is None else None
 
         with ProgressLine(type(self).__name__) if self.verbose else nullcontext() as progress:
             bases, paths = [], []
@@ -171,6 +173,7 @@ class _KernelPathBase(BaseEstimator):
                         time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
                         progress=progress,
                         low_rank=basis,
+                        pairs=pairs,
                     )
                 )
 

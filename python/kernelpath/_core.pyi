@@ -20,6 +20,7 @@ __all__ = [
     "Calibration",
     "MultinomialFit",
     "Nystrom",
+    "Pairs",
     "PathFit",
     "__version__",
     "available_memory",
@@ -126,6 +127,7 @@ def fit_paths(
     time_budget: float | None = None,
     progress: _Progress = None,
     low_rank: Nystrom | None = None,
+    pairs: Pairs | None = None,
 ) -> list[PathFit]: ...
 def fit_multinomial(
     X: _Rows,
@@ -144,7 +146,11 @@ def fit_multinomial(
     n_threads: int = 0,
     time_budget: float | None = None,
     progress: _Progress = None,
+    pairs: Pairs | None = None,
 ) -> MultinomialFit: ...
+
+@final
+class Pairs: ...
 
 @final
 class Nystrom:

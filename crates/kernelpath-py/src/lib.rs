@@ -370,10 +370,25 @@ fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
     })
 }
 
+/// What fits of several bandwidths on the same rows share.
+#[pyclass(frozen, module = "kernelpath._core")]
+#[derive(Default)]
+struct Pairs {
+    pairs: kernelpath::Pairs,
+}
+
+#[pymethods]
+impl Pairs {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task, all on one kernel
 /// matrix, or on the features of `low_rank`.
 #[pyfunction]
-#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None))]
+#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn fit_paths<'py>(
     py: Python<'py>,
@@ -393,6 +408,7 @@ fn fit_paths<'py>(
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
     low_rank: Option<&Bound<'py, Found>>,
+    pairs: Option<&Bound<'py, Pairs>>,
 ) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
     let cs = cs.as_array().to_vec();
@@ -407,6 +423,7 @@ fn fit_paths<'py>(
         settings: Settings { tol, max_iter },
         precision: unwrap(Precision::from_name(dtype))?,
         threads: n_threads,
+        pairs: pairs.map(|pairs| &pairs.get().pairs),
     };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
     let fits = run(py, &control, progress, || match nystrom {
@@ -636,6 +653,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Calibration>()?;
     module.add_class::<Found>()?;
+    module.add_class::<Pairs>()?;
     module.add_class::<PathFit>()?;
     module.add_class::<multinomial::MultinomialFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;

@@ -6,12 +6,12 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::boundary::{Matrix, run, unwrap};
-use crate::{control, kernel_fn, matrix, of_records, read_folds};
+use crate::{Pairs, control, kernel_fn, matrix, of_records, read_folds};
 
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
 /// class of each row, from 0.
 #[pyfunction]
-#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None))]
+#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, pairs=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub fn fit_multinomial<'py>(
     py: Python<'py>,
@@ -30,6 +30,7 @@ pub fn fit_multinomial<'py>(
     n_threads: usize,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
+    pairs: Option<&Bound<'py, Pairs>>,
 ) -> PyResult<MultinomialFit> {
     let x = Matrix::borrow(X, "X")?;
     let class = |y: &i64| usize::try_from(*y).map_err(|_| PyValueError::new_err(format!("negative class {y}")));
@@ -47,6 +48,7 @@ pub fn fit_multinomial<'py>(
         settings: Settings { tol, max_iter },
         precision: unwrap(Precision::from_name(dtype))?,
         threads: n_threads,
+        pairs: pairs.map(|pairs| &pairs.get().pairs),
     };
     let fit = run(py, &control, progress, || kernelpath::fit_multinomial(&request, &control))?;
     Ok(MultinomialFit { fit })

@@ -18,6 +18,7 @@ use crate::ledger::{Kept, Ledger, Plan, distinct};
 use crate::loo;
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
+use crate::pairs::Pairs;
 use crate::path::check_cs;
 use crate::problem::{Settings, Shared, Status};
 use crate::solver::{ClosedForm, Engine, Newton, Solver, Working, spectral};
@@ -164,6 +165,8 @@ pub struct Request<'a> {
     pub precision: Precision,
     /// Threads; 0 takes one a core. The answer does not depend on it.
     pub threads: usize,
+    /// Shared with fits of other bandwidths on the same rows; used if memory allows.
+    pub pairs: Option<&'a Pairs>,
 }
 
 /// One model of the path, as far as it is kept.
@@ -429,8 +432,10 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
         let rows = task.rows.as_ref().map_or(units.len(), Vec::len);
         extra = extra.max(request.solver.engine(task.loss, rows)?.extra_bytes(rows, size_of::<T>()));
     }
-    check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra)?;
-    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
+    let plan = |extra: u64| check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra);
+    plan(extra)?;
+    let pairs = request.pairs.filter(|pairs| plan(extra + pairs.bytes_to_come(units.len())).is_ok());
+    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
 
     let models = request.tasks.len() * request.cs.len() * (1 + request.folds.len(request.x.nrows()));

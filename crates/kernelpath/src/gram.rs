@@ -7,6 +7,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
+use crate::pairs::{Compared, Pairs};
 use crate::simd::vectorise;
 use crate::skinny;
 use crate::solver::{Cholesky, Working};
@@ -92,26 +93,40 @@ impl<T: Entry> Gram<T> {
         Self::bytes(n) + Self::bytes(n) / 5 + vectors + (64 << 20)
     }
 
-    /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool.
-    pub fn compute(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<Self> {
+    /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool, from `pairs` if they
+    /// are known.
+    pub fn compute(
+        x: &Rows,
+        rows: &[usize],
+        kernel: &KernelFn,
+        pairs: Option<&Pairs>,
+        control: &Control,
+    ) -> Result<Self> {
         if kernel.shape == Shape::Precomputed {
             return Self::copy(x, rows, control);
         }
         let mut gram = Self::zeros(rows.len())?;
         let shift = shift_for(kernel, x, x, rows);
-        let tiles = rows.len().div_ceil(TILE);
-        let pairs: Vec<(usize, usize)> = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
+        let blocks = rows.len().div_ceil(TILE);
+        let tiles: Vec<(usize, usize)> = (0..blocks).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
+        let known = pairs.map(|pairs| pairs.of(x, rows, kernel.shape, tiles.len()));
         let stride = gram.stride;
         let target = SharedMut(gram.values.as_mut_ptr());
-        control.begin(Phase::Kernel, pairs.len());
-        pairs.par_iter().try_for_each_init(Tile::default, |tile, &(ti, tj)| {
+        control.begin(Phase::Kernel, tiles.len());
+        tiles.par_iter().enumerate().try_for_each_init(Tile::default, |tile, (at, &(ti, tj))| {
             control.check()?;
             if control.out_of_time() {
                 let budget = control.budget_seconds().unwrap_or(0.0);
                 return Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows: rows.len() });
             }
             let (a, b) = (chunk(rows, ti), chunk(rows, tj));
-            tile.evaluate(x, a, x, b, &shift, kernel);
+            match known.as_ref().map(|known| &known.tiles[at]) {
+                None => tile.evaluate(x, a, x, b, &shift, kernel),
+                Some(pair) => tile.recall(
+                    pair.get_or_init(|| Tile::default().compared(x, a, b, &shift, kernel.shape == Shape::Laplacian)),
+                    kernel,
+                ),
+            }
             if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
                 return Err(overflow::<T>(a[at / b.len()], b[at % b.len()], tile.values[at]));
             }
@@ -434,11 +449,31 @@ impl Tile {
             return;
         }
         self.compare(x, a, z, b, shift, kernel.shape == Shape::Laplacian);
+        self.map(kernel);
+    }
+
+    /// What rows `a` and `b` of `x` give every kernel of a shape.
+    fn compared(mut self, x: &Rows, a: &[usize], b: &[usize], shift: &[f64], laplacian: bool) -> Compared {
+        self.compare(x, a, x, b, shift, laplacian);
+        Compared { values: self.values, left2: self.left2, right2: self.right2 }
+    }
+
+    /// Evaluates the kernel from that.
+    fn recall(&mut self, pair: &Compared, kernel: &KernelFn) {
+        let Self { values, left2, right2, .. } = self;
+        values.clone_from(&pair.values);
+        left2.clone_from(&pair.left2);
+        right2.clone_from(&pair.right2);
+        self.map(kernel);
+    }
+
+    /// From products of rows, or distances, to the kernel.
+    fn map(&mut self, kernel: &KernelFn) {
         let Self { left2, right2, values, .. } = self;
         vectorise(
             #[inline(always)]
             || {
-                for (row, &x2) in values.chunks_exact_mut(b.len()).zip(left2.iter()) {
+                for (row, &x2) in values.chunks_exact_mut(right2.len()).zip(left2.iter()) {
                     kernel.map(row, x2, right2);
                 }
             },

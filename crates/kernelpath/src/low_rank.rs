@@ -120,6 +120,7 @@ const STATE_OF_A_STEP: usize = 8;
 ///     settings: Default::default(),
 ///     precision: Default::default(),
 ///     threads: 0,
+///     pairs: None,
 /// };
 /// let fit = &fit_low_rank(&request, &nystrom, &control)?[0];
 /// assert!(fit.worst_gap() <= 1e-6);

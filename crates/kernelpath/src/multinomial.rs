@@ -34,6 +34,7 @@ use crate::gram::{Entry, Gram, check_plan};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Plan, record};
 use crate::observe::{Control, Phase};
+use crate::pairs::Pairs;
 use crate::problem::{Settings, Status};
 use crate::softmax::Softmax;
 use crate::solver::{SoftmaxColumn, SoftmaxNewton, Working};
@@ -59,6 +60,8 @@ pub struct Multinomial<'a> {
     pub precision: Precision,
     /// Threads; 0 takes one a core. The answer does not depend on it.
     pub threads: usize,
+    /// Shared with fits of other bandwidths on the same rows; used if memory allows.
+    pub pairs: Option<&'a Pairs>,
 }
 
 impl<'a> Multinomial<'a> {
@@ -74,6 +77,7 @@ impl<'a> Multinomial<'a> {
             settings: Settings::default(),
             precision: Precision::default(),
             threads: 0,
+            pairs: None,
         }
     }
 
@@ -223,8 +227,10 @@ fn fit_with<T: Working>(
     let n = request.x.nrows();
     let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
     let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
-    check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra)?;
-    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, control)?;
+    let plan = |extra: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra);
+    plan(extra)?;
+    let pairs = request.pairs.filter(|pairs| plan(extra + pairs.bytes_to_come(units.len())).is_ok());
+    let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
 

@@ -103,9 +103,9 @@ impl Nystrom {
         // K_mm, its eigenvectors, and the scratch space of their decomposition.
         check_memory(5 * 8 * (count as u64).pow(2), "use fewer landmarks")?;
         let gram = match &choice {
-            Choice::Rows(rows) => Gram::<f64>::compute(x, rows, &kernel, control)?,
+            Choice::Rows(rows) => Gram::<f64>::compute(x, rows, &kernel, None, control)?,
             Choice::Points(points) => {
-                Gram::<f64>::compute(&points.view(), &(0..count).collect::<Vec<_>>(), &kernel, control)?
+                Gram::<f64>::compute(&points.view(), &(0..count).collect::<Vec<_>>(), &kernel, None, control)?
             }
         };
         let (values, vectors) = eigen(Mat::from_fn(count, count, |i, j| gram.get(i, j)), control)?;

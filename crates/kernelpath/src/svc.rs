@@ -200,6 +200,7 @@ impl SvcBuilder {
             settings: self.settings,
             precision: self.precision,
             threads: self.threads,
+            pairs: None,
         };
         let path = fit_paths(&request, control)?.remove(0);
         let best = if self.cs.len() == 1 { Some(0) } else { select(&path.scores, &self.cs, self.selection) };

@@ -9,7 +9,7 @@ use common::{ALL_LOSSES, brute_force, data, fit, kernel, naive_kernel, naive_ref
 use faer::Mat;
 use kernelpath::certificate::{Claim, certify};
 use kernelpath::gram::kernel_matrix;
-use kernelpath::{Control, Folds, Loss, Precision, Rows, Settings, Shape, Status, logspace};
+use kernelpath::{Control, Folds, KernelFn, Loss, Pairs, Precision, Request, Rows, Settings, Shape, Status, logspace};
 use proptest::prelude::*;
 
 const SHAPES: &[Shape] = &[
@@ -278,6 +278,29 @@ proptest! {
                 let kinks = loss.kinks(*y).unwrap();
                 prop_assert!(*b >= cs[k] * kinks.lo * (1.0 + 1e-12) && *b <= cs[k] * kinks.hi * (1.0 + 1e-12));
             }
+        }
+    }
+}
+
+#[test]
+fn kernels_of_several_bandwidths_from_the_same_pairs() {
+    let (x, y) = data(300, 3, 0.4, 5);
+    let cs = [0.1, 10.0];
+    for shape in [Shape::Rbf, Shape::Laplacian, Shape::Poly { degree: 2, coef0: 1.0 }] {
+        let pairs = Pairs::default();
+        let of_shape = request(&x, 3, &y, Loss::Hinge, shape, &cs);
+        for gamma in [0.05, 0.2, 1.0] {
+            let kernel = KernelFn::new(shape, gamma).unwrap();
+            let alone = fit(&Request { kernel, ..of_shape.clone() });
+            let shared = fit(&Request { kernel, pairs: Some(&pairs), ..of_shape.clone() });
+            assert_eq!(shared.coef, alone.coef, "{shape:?}");
+        }
+        // Another matrix, and another kernel: not mistaken for these.
+        let moved: Vec<f64> = x.iter().map(|v| 1.5 * v + 0.1).collect();
+        for other in
+            [request(&moved, 3, &y, Loss::Hinge, shape, &cs), request(&x, 3, &y, Loss::Hinge, Shape::Matern52, &cs)]
+        {
+            assert_eq!(fit(&Request { pairs: Some(&pairs), ..other.clone() }).coef, fit(&other).coef, "{shape:?}");
         }
     }
 }

@@ -57,6 +57,7 @@ pub fn request<'a>(x: &'a [f64], p: usize, y: &[f64], loss: Loss, shape: Shape, 
         settings: Settings { tol: 1e-9, ..Settings::default() },
         precision: Precision::Double,
         threads: 1,
+        pairs: None,
     }
 }
 

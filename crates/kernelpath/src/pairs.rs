@@ -1,0 +1,92 @@
+//! What kernels of several bandwidths have in common: the inner products, or L1 distances, of all pairs of rows.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::data::Rows;
+use crate::kernel::Shape;
+
+/// Filled by the first fit that is given it, and read by those that follow: their kernel matrices need no products of
+/// rows any more. Of other rows, or for another kernel than before, it is filled anew.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    known: Mutex<Option<Arc<Known>>>,
+}
+
+/// The pairs of some rows, tile after tile as kernel matrices are made.
+#[derive(Debug)]
+pub(crate) struct Known {
+    shape: Shape,
+    rows: Vec<usize>,
+    /// A sum of each row's entries, none with the weight of another: by these, other data are told apart.
+    marks: Vec<f64>,
+    pub tiles: Vec<OnceLock<Compared>>,
+}
+
+/// Products of the rows of one block with those of another, and the norms of both.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    pub values: Vec<f64>,
+    pub left2: Vec<f64>,
+    pub right2: Vec<f64>,
+}
+
+impl Pairs {
+    /// Bytes that the pairs of `n` rows will take, those that it has included in what is in use.
+    pub(crate) fn bytes_to_come(&self, n: usize) -> u64 {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = known.as_ref().is_some_and(|known| known.rows.len() == n);
+        if has { 0 } else { n as u64 * n as u64 / 2 * 8 }
+    }
+
+    /// What is known of these rows; nothing yet, if they are new.
+    pub(crate) fn of(&self, x: &Rows, rows: &[usize], shape: Shape, tiles: usize) -> Arc<Known> {
+        let marks: Vec<f64> = rows.iter().map(|&row| mark(x, row)).collect();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(known) if known.shape == shape && known.rows == rows && known.marks == marks => Arc::clone(known),
+            _ => {
+                let tiles = (0..tiles).map(|_| OnceLock::new()).collect();
+                Arc::clone(known.insert(Arc::new(Known { shape, rows: rows.to_vec(), marks, tiles })))
+            }
+        }
+    }
+}
+
+fn mark(x: &Rows, row: usize) -> f64 {
+    let mut sum = 0.0;
+    x.for_each_nonzero(row, |column, value| sum += value * (1.0 + (column as f64 + 1.0).sqrt().fract()));
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gram::Gram;
+    use crate::kernel::KernelFn;
+    use crate::observe::Control;
+
+    #[test]
+    fn are_kept_for_the_same_rows_and_the_same_shape_only() {
+        let mut values: Vec<f64> = (0..900).map(|i| f64::from(i * i % 17) - 8.0).collect();
+        let all: Vec<usize> = (0..300).collect();
+        let pairs = Pairs::default();
+        let of = |values: &[f64], rows: &[usize], shape: Shape| {
+            let x = Rows::from_slice(values, 3).unwrap();
+            let kernel = KernelFn::new(shape, 0.1).unwrap();
+            Gram::<f64>::compute(&x, rows, &kernel, Some(&pairs), &Control::default()).unwrap();
+            pairs.of(&x, rows, shape, 0)
+        };
+        let first = of(&values, &all, Shape::Rbf);
+        assert_eq!(first.tiles.len(), 6);
+        assert!(first.tiles.iter().all(|tile| tile.get().is_some()));
+        assert_eq!((pairs.bytes_to_come(300), pairs.bytes_to_come(299)), (0, 299 * 299 / 2 * 8));
+        assert!(Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)));
+        assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Laplacian)));
+        let first = of(&values, &all, Shape::Rbf);
+        assert!(!Arc::ptr_eq(&first, &of(&values, &all[..299], Shape::Rbf)));
+        // The same norms, but another row.
+        let first = of(&values, &all, Shape::Rbf);
+        values[600..603].iter_mut().for_each(|v| *v = -*v);
+        assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)));
+    }
+}
