@@ -57,6 +57,9 @@ const BAND: usize = 512;
 /// Rows of the blocks of a product in working precision.
 const APPLY_BAND: usize = 256;
 
+/// Entries of a stretch when rows are added to a vector.
+const ADD_STRETCH: usize = 2048;
+
 /// Vectors of which a product needs no packed matrix.
 const FEW: usize = 24;
 
@@ -248,25 +251,30 @@ impl<T: Entry> Gram<T> {
         diagonal
     }
 
-    /// f ← f + Σ δᵢ K_i over the given rows, four rows a pass.
+    /// f ← f + Σ δᵢ K_i over the given rows, four rows at a time and of these a stretch: so f stays in the first cache.
     pub(crate) fn add_rows(&self, rows: &[usize], deltas: &[f64], f: &mut [f64]) {
         vectorise(
             #[inline(always)]
             || {
-                let length = f.len();
-                let mut quads = rows.chunks_exact(4).zip(deltas.chunks_exact(4));
-                for (r, d) in &mut quads {
-                    let [k0, k1, k2, k3] = [0, 1, 2, 3].map(|q| &self.row(r[q])[..length]);
-                    let [d0, d1, d2, d3] = [d[0], d[1], d[2], d[3]];
-                    for (i, f) in f.iter_mut().enumerate() {
-                        *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
-                    }
-                }
                 let done = rows.len() / 4 * 4;
-                for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
-                    let k = &self.row(r)[..length];
-                    for (f, k) in f.iter_mut().zip(k) {
-                        *f += d * k.wide();
+                for start in (0..f.len()).step_by(ADD_STRETCH) {
+                    let end = f.len().min(start + ADD_STRETCH);
+                    let f = &mut f[start..end];
+                    for q in (0..done).step_by(4) {
+                        let k0 = &self.row(rows[q])[start..end];
+                        let k1 = &self.row(rows[q + 1])[start..end];
+                        let k2 = &self.row(rows[q + 2])[start..end];
+                        let k3 = &self.row(rows[q + 3])[start..end];
+                        let [d0, d1, d2, d3] = [deltas[q], deltas[q + 1], deltas[q + 2], deltas[q + 3]];
+                        for (i, f) in f.iter_mut().enumerate() {
+                            *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
+                        }
+                    }
+                    for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
+                        let k = &self.row(r)[start..end];
+                        for (f, k) in f.iter_mut().zip(k) {
+                            *f += d * k.wide();
+                        }
                     }
                 }
             },
