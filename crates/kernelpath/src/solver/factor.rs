@@ -103,7 +103,7 @@ impl<R: Working> KktFactor<R> {
             ridge,
             tiny,
         };
-        factor.extend(gram, &[Border::Ones]);
+        factor.extend(gram, &[Border::Ones], None);
         Ok(factor)
     }
 
@@ -135,7 +135,7 @@ impl<R: Working> KktFactor<R> {
         let (enter, stay): (Vec<Border>, Vec<Border>) =
             self.changes(free).into_iter().partition(|border| matches!(border, Border::Enter(_)));
         let new: Vec<Border> = enter.iter().chain(&stay).copied().filter(|b| self.column_of(*b).is_none()).collect();
-        self.extend(gram, &new);
+        self.extend(gram, &new, None);
         let rows: Vec<usize> = free.iter().copied().filter(|&i| self.position[i] == ABSENT).collect();
         let columns_of = |borders: &[Border]| borders.iter().filter_map(|b| self.column_of(*b)).collect::<Vec<_>>();
         let (entered, stayed) = (columns_of(&enter), columns_of(&stay));
@@ -200,15 +200,17 @@ impl<R: Working> KktFactor<R> {
         changes
     }
 
-    /// Appends border columns: V gains R⁻ᵀU of them, VᵀV the new products.
-    fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border]) {
-        if new.is_empty() {
-            return;
+    /// Appends border columns: V gains R⁻ᵀU of them, VᵀV the new products. A right-hand side r goes the same way: returns
+    /// VᵀR⁻ᵀr, and R⁻ᵀr is the column of V after the border.
+    fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border], right: Option<&[R]>) -> Vec<R> {
+        let columns = new.len() + usize::from(right.is_some());
+        if columns == 0 {
+            return Vec::new();
         }
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
-        if self.v.ncols() < total {
+        if self.v.ncols() <= total {
             let capacity = (total + total / 5).max(64);
-            self.v.resize_with(m, capacity, |_, _| R::default());
+            self.v.resize_with(m, capacity + 1, |_, _| R::default());
             self.vtv.resize_with(capacity, capacity, |_, _| R::default());
         }
         for (c, &border) in new.iter().enumerate() {
@@ -229,14 +231,17 @@ impl<R: Working> KktFactor<R> {
                 }
             }
         }
+        if let Some(right) = right {
+            self.v.col_as_slice_mut(total).copy_from_slice(right);
+        }
         self.border.extend_from_slice(new);
-        self.cholesky.solve_lower(self.v.as_mut().subcols_mut(old, new.len()));
-        let mut products = Mat::<R>::zeros(total, new.len());
+        self.cholesky.solve_lower(self.v.as_mut().subcols_mut(old, columns));
+        let mut products = Mat::<R>::zeros(total, columns);
         matmul(
             products.as_mut(),
             Accum::Replace,
             self.v.as_ref().subcols(0, total).transpose(),
-            self.v.as_ref().subcols(old, new.len()),
+            self.v.as_ref().subcols(old, columns),
             R::narrow(1.0),
             Par::Seq,
         );
@@ -247,21 +252,19 @@ impl<R: Working> KktFactor<R> {
                 self.vtv[(old + c, r)] = value;
             }
         }
+        if right.is_some() { products.col_as_slice(new.len()).to_vec() } else { Vec::new() }
     }
 
     /// Solves for the free set: returns x (in the order of `free`) and b.
     pub fn solve<T: Entry>(&mut self, gram: &Gram<T>, free: &[usize], r: &[f64], s: f64) -> (Vec<f64>, f64) {
         let active = self.changes(free);
         let new: Vec<Border> = active.iter().copied().filter(|b| self.column_of(*b).is_none()).collect();
-        self.extend(gram, &new);
-        let columns: Vec<usize> = active.iter().filter_map(|b| self.column_of(*b)).collect();
-        let m = self.base.len();
 
         // Scaled to 1, so that single precision neither overflows nor loses small residuals.
         let size = r.iter().fold(s.abs(), |a, v| a.max(v.abs()));
         let scale = if size > 0.0 { size } else { 1.0 };
-        let mut w0 = Mat::<R>::zeros(m, 1);
-        let mut small = Mat::<f64>::zeros(columns.len(), 1);
+        let mut right = vec![R::default(); self.base.len()];
+        let mut small = Mat::<f64>::zeros(active.len(), 1);
         small[(0, 0)] = s / scale;
         let mut entered = 1;
         for (&i, &value) in free.iter().zip(r) {
@@ -270,23 +273,13 @@ impl<R: Working> KktFactor<R> {
                     small[(entered, 0)] = value / scale;
                     entered += 1;
                 }
-                q => w0[(q as usize, 0)] = R::narrow(value / scale),
+                q => right[q as usize] = R::narrow(value / scale),
             }
         }
-        self.cholesky.solve_lower(w0.as_mut());
-
-        let v = self.v.as_ref();
-        let mut products = Mat::<R>::zeros(self.border.len(), 1);
-        matmul(
-            products.as_mut(),
-            Accum::Replace,
-            v.subcols(0, self.border.len()).transpose(),
-            w0.as_ref(),
-            R::narrow(1.0),
-            Par::Seq,
-        );
+        let products = self.extend(gram, &new, Some(&right));
+        let columns: Vec<usize> = active.iter().filter_map(|b| self.column_of(*b)).collect();
         for (a, &c) in columns.iter().enumerate() {
-            small[(a, 0)] -= products[(c, 0)].wide();
+            small[(a, 0)] -= products[c].wide();
         }
         let schur = Mat::from_fn(columns.len(), columns.len(), |a, b| {
             let direct = match (active[a], active[b]) {
@@ -302,8 +295,10 @@ impl<R: Working> KktFactor<R> {
         for (a, &c) in columns.iter().enumerate() {
             z[(c, 0)] = R::narrow(small[(a, 0)]);
         }
-        matmul(w0.as_mut(), Accum::Add, v.subcols(0, self.border.len()), z.as_ref(), R::narrow(-1.0), Par::Seq);
-        self.cholesky.solve_upper(w0.as_mut());
+        let v = self.v.as_ref();
+        let mut w = v.subcols(self.border.len(), 1).to_owned();
+        matmul(w.as_mut(), Accum::Add, v.subcols(0, self.border.len()), z.as_ref(), R::narrow(-1.0), Par::Seq);
+        self.cholesky.solve_upper(w.as_mut());
 
         let mut entered = 1;
         let x = free
@@ -313,7 +308,7 @@ impl<R: Working> KktFactor<R> {
                     entered += 1;
                     small[(entered - 1, 0)] * scale
                 }
-                q => w0[(q as usize, 0)].wide() * scale,
+                q => w[(q as usize, 0)].wide() * scale,
             })
             .collect();
         (x, small[(0, 0)] * scale)
