@@ -57,6 +57,9 @@ const BAND: usize = 512;
 /// Rows of the blocks of a product in working precision.
 const APPLY_BAND: usize = 256;
 
+/// Up to so many rows the matrix is near the cores, and reading half of it saves nothing.
+const IN_CACHE: usize = 2048;
+
 /// Entries of a stretch when rows are added to a vector.
 const ADD_STRETCH: usize = 2048;
 
@@ -310,14 +313,18 @@ impl<T: Entry> Gram<T> {
     {
         let right: Vec<T> = b.iter().flat_map(|column| column.iter().map(|&v| T::narrow(v))).collect();
         let bands: Vec<usize> = (0..self.n).step_by(APPLY_BAND).collect();
+        // Of each band its rows of the product, and what it adds to the rows below.
         let tiles = bands
-            .into_par_iter()
-            .map(|start| {
+            .par_iter()
+            .map(|&start| {
                 control.check()?;
                 let height = APPLY_BAND.min(self.n - start);
                 let rows = &self.values[start * self.stride..];
+                if b.len() <= FEW && self.n > IN_CACHE {
+                    return Ok(skinny::symmetric(rows, self.stride, start, height, &right, self.n));
+                }
                 if b.len() <= FEW {
-                    return Ok(skinny::product(rows, self.stride, height, &right, self.n));
+                    return Ok((skinny::product(rows, self.stride, height, &right, self.n), Vec::new()));
                 }
                 let mut out = vec![T::default(); height * b.len()];
                 matmul(
@@ -328,13 +335,17 @@ impl<T: Entry> Gram<T> {
                     T::narrow(1.0),
                     Par::Seq,
                 );
-                Ok(out)
+                Ok((out, Vec::new()))
             })
             .collect::<Result<Vec<_>>>()?;
         let column = |c: usize| {
-            let mut column = Vec::with_capacity(self.n);
-            for piece in skinny::column(&tiles, c, b.len()) {
-                column.extend(piece.iter().map(|v| v.wide()));
+            let mut column = vec![0.0; self.n];
+            for (&start, (own, below)) in bands.iter().zip(&tiles) {
+                let (height, depth) = (own.len() / b.len(), below.len() / b.len());
+                let add = |sums: &mut [f64], values: &[T]| sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.wide());
+                let (rows, rest) = column[start..].split_at_mut(height);
+                add(rows, &own[c * height..(c + 1) * height]);
+                add(rest, &below[c * depth..(c + 1) * depth]);
             }
             column
         };

@@ -1,6 +1,8 @@
 //! Products of a wide matrix with a few vectors, bound by how fast the matrix streams from memory: it is read once, in
 //! the order it lies there, and nothing is packed.
 
+use std::ops::Range;
+
 use pulp::Simd;
 
 use crate::gram::Entry;
@@ -9,19 +11,23 @@ use crate::gram::Entry;
 /// stays in the first cache.
 const STRETCH: usize = 1024;
 
+/// Rows of a block whose stretch stays in the second cache.
+const BLOCK: usize = 64;
+
 /// A number of which the machine multiplies several at once.
 pub(crate) trait Lane: Entry {
     /// As many as it does.
     type Vector<S: Simd>: Copy;
     fn split<S: Simd>(values: &[Self]) -> (&[Self::Vector<S>], &[Self]);
-    fn zero<S: Simd>(simd: S) -> Self::Vector<S>;
+    fn split_mut<S: Simd>(values: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
+    fn all<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
     /// ab + c.
     fn multiply_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
     fn sum<S: Simd>(simd: S, vector: Self::Vector<S>) -> Self;
 }
 
 macro_rules! lane {
-    ($number:ty, $vector:ident, $split:ident, $splat:ident, $multiply_add:ident, $sum:ident) => {
+    ($number:ty, $vector:ident, $split:ident, $split_mut:ident, $splat:ident, $multiply_add:ident, $sum:ident) => {
         impl Lane for $number {
             type Vector<S: Simd> = S::$vector;
 
@@ -31,8 +37,13 @@ macro_rules! lane {
             }
 
             #[inline(always)]
-            fn zero<S: Simd>(simd: S) -> S::$vector {
-                simd.$splat(0.0)
+            fn split_mut<S: Simd>(values: &mut [Self]) -> (&mut [S::$vector], &mut [Self]) {
+                S::$split_mut(values)
+            }
+
+            #[inline(always)]
+            fn all<S: Simd>(simd: S, value: Self) -> S::$vector {
+                simd.$splat(value)
             }
 
             #[inline(always)]
@@ -48,15 +59,34 @@ macro_rules! lane {
     };
 }
 
-lane!(f32, f32s, as_simd_f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s);
-lane!(f64, f64s, as_simd_f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s);
+lane!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s);
+lane!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s);
 
 /// AB for the `height` rows of n entries that lie `stride` apart in `a` and the columns of length n in `b`, column after
 /// column.
 pub(crate) fn product<T: Lane>(a: &[T], stride: usize, height: usize, b: &[T], n: usize) -> Vec<T> {
     let mut out = vec![T::default(); height * (b.len() / n.max(1))];
-    pulp::Arch::new().dispatch(Product { a, stride, height, b, n, out: &mut out });
+    pulp::Arch::new().dispatch(Product { a, stride, height, b, n, columns: 0..n, out: &mut out });
     out
+}
+
+/// What `height` rows of a symmetric matrix from row `start` on, which begin at `a`, add to its product with B: to these
+/// rows by the diagonal and what is right of it, and to the rows below by what is left of theirs, which is the same
+/// entries. Each is read once.
+pub(crate) fn symmetric<T: Lane>(
+    a: &[T],
+    stride: usize,
+    start: usize,
+    height: usize,
+    b: &[T],
+    n: usize,
+) -> (Vec<T>, Vec<T>) {
+    let (columns, end) = (b.len() / n.max(1), start + height);
+    let (mut out, mut below) = (vec![T::default(); height * columns], vec![T::default(); (n - end) * columns]);
+    let arch = pulp::Arch::new();
+    arch.dispatch(Product { a, stride, height, b, n, columns: start..end, out: &mut out });
+    arch.dispatch(Mirrored { a, stride, start, height, b, n, out: &mut out, below: &mut below });
+    (out, below)
 }
 
 /// Column `c` of products of `columns` columns that stand one below the other, piece by piece.
@@ -73,6 +103,8 @@ struct Product<'a, T> {
     height: usize,
     b: &'a [T],
     n: usize,
+    /// Those of A that count.
+    columns: Range<usize>,
     out: &'a mut [T],
 }
 
@@ -81,48 +113,49 @@ impl<T: Lane> pulp::WithSimd for Product<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        for start in (0..self.n).step_by(STRETCH) {
-            let mut row = 0;
-            while row + 4 <= self.height {
-                self.rows::<S, 4>(simd, start, row);
-                row += 4;
-            }
-            while row < self.height {
-                self.rows::<S, 1>(simd, start, row);
-                row += 1;
+        let columns = self.b.len() / self.n.max(1);
+        for start in self.columns.clone().step_by(STRETCH) {
+            for block in (0..self.height).step_by(BLOCK) {
+                let mut column = 0;
+                while column < columns {
+                    let width = width(columns - column, 3);
+                    match width {
+                        1 => self.rows::<S, 1>(simd, start, block, column),
+                        2 => self.rows::<S, 2>(simd, start, block, column),
+                        _ => self.rows::<S, 3>(simd, start, block, column),
+                    }
+                    column += width;
+                }
             }
         }
     }
 }
 
+/// How many of the `left` columns are taken at once, at most three, and none of these alone but the last.
+#[inline(always)]
+fn width(left: usize, most: usize) -> usize {
+    if left == 4 { 2 } else { left.min(most) }
+}
+
 impl<T: Lane> Product<'_, T> {
-    /// The stretch from `start` of R rows with that of all columns, as many at a time as the registers hold.
+    /// The stretch from `start` of a block of rows with that of M columns, four rows at a time.
     #[inline(always)]
-    fn rows<S: Simd, const R: usize>(&mut self, simd: S, start: usize, row: usize) {
-        let columns = self.b.len() / self.n;
-        let mut column = 0;
-        while column < columns {
-            match columns - column {
-                1 => {
-                    self.tile::<S, R, 1>(simd, start, row, column);
-                    column += 1;
-                }
-                2 | 4 => {
-                    self.tile::<S, R, 2>(simd, start, row, column);
-                    column += 2;
-                }
-                _ => {
-                    self.tile::<S, R, 3>(simd, start, row, column);
-                    column += 3;
-                }
-            }
+    fn rows<S: Simd, const M: usize>(&mut self, simd: S, start: usize, block: usize, column: usize) {
+        let (mut row, end) = (block, self.height.min(block + BLOCK));
+        while row + 4 <= end {
+            self.tile::<S, 4, M>(simd, start, row, column);
+            row += 4;
+        }
+        while row < end {
+            self.tile::<S, 1, M>(simd, start, row, column);
+            row += 1;
         }
     }
 
     // No closures below: the compiler would leave them out of the functions that may use the machine's instructions.
     #[inline(always)]
     fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, start: usize, row: usize, column: usize) {
-        let end = self.n.min(start + STRETCH);
+        let end = self.columns.end.min(start + STRETCH);
         let mut left: [&[T::Vector<S>]; R] = [&[]; R];
         let mut left_rest: [&[T]; R] = [&[]; R];
         let mut right: [&[T::Vector<S>]; M] = [&[]; M];
@@ -142,9 +175,9 @@ impl<T: Lane> Product<'_, T> {
         for right in &mut right {
             *right = &right[..whole];
         }
-        let mut sums = [[T::zero(simd); M]; R];
+        let mut sums = [[T::all(simd, T::default()); M]; R];
         for at in 0..whole {
-            let mut values = [T::zero(simd); M];
+            let mut values = [T::all(simd, T::default()); M];
             for c in 0..M {
                 values[c] = right[c][at];
             }
@@ -160,6 +193,125 @@ impl<T: Lane> Product<'_, T> {
                 let mut sum = T::sum(simd, sums[r][c]).wide();
                 for (a, b) in left_rest[r].iter().zip(right_rest[c]) {
                     sum += a.wide() * b.wide();
+                }
+                let out = &mut self.out[(column + c) * self.height + row + r];
+                *out = T::narrow(out.wide() + sum);
+            }
+        }
+    }
+}
+
+/// What is right of the diagonal block, and as much below it.
+struct Mirrored<'a, T> {
+    a: &'a [T],
+    stride: usize,
+    start: usize,
+    height: usize,
+    b: &'a [T],
+    n: usize,
+    out: &'a mut [T],
+    below: &'a mut [T],
+}
+
+impl<T: Lane> pulp::WithSimd for Mirrored<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let columns = self.b.len() / self.n.max(1);
+        // Registers hold R·M sums, R·M entries of B and R of A.
+        let most = if S::REGISTER_COUNT >= 32 { 3 } else { 1 };
+        for stretch in (self.start + self.height..self.n).step_by(STRETCH) {
+            for block in (0..self.height).step_by(BLOCK) {
+                let mut column = 0;
+                while column < columns {
+                    let width = width(columns - column, most);
+                    match width {
+                        1 => self.rows::<S, 1>(simd, stretch, block, column),
+                        2 => self.rows::<S, 2>(simd, stretch, block, column),
+                        _ => self.rows::<S, 3>(simd, stretch, block, column),
+                    }
+                    column += width;
+                }
+            }
+        }
+    }
+}
+
+impl<T: Lane> Mirrored<'_, T> {
+    #[inline(always)]
+    fn rows<S: Simd, const M: usize>(&mut self, simd: S, stretch: usize, block: usize, column: usize) {
+        let (mut row, end) = (block, self.height.min(block + BLOCK));
+        while row + 4 <= end {
+            self.tile::<S, 4, M>(simd, stretch, row, column);
+            row += 4;
+        }
+        while row < end {
+            self.tile::<S, 1, M>(simd, stretch, row, column);
+            row += 1;
+        }
+    }
+
+    // No closures below, as above.
+    #[inline(always)]
+    fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, stretch: usize, row: usize, column: usize) {
+        let (end, bottom) = (self.n.min(stretch + STRETCH), self.start + self.height);
+        let depth = self.n - bottom;
+        let mut left: [&[T::Vector<S>]; R] = [&[]; R];
+        let mut left_rest: [&[T]; R] = [&[]; R];
+        let mut right: [&[T::Vector<S>]; M] = [&[]; M];
+        let mut right_rest: [&[T]; M] = [&[]; M];
+        let mut below: [&mut [T::Vector<S>]; M] = std::array::from_fn(|_| Default::default());
+        let mut below_rest: [&mut [T]; M] = std::array::from_fn(|_| Default::default());
+        let mut own = [[T::default(); M]; R];
+        let mut factors = [[T::all(simd, T::default()); M]; R];
+        for r in 0..R {
+            let at = (row + r) * self.stride;
+            (left[r], left_rest[r]) = T::split::<S>(&self.a[at + stretch..at + end]);
+        }
+        let mut rest = &mut self.below[column * depth..];
+        for c in 0..M {
+            let at = (column + c) * self.n;
+            (right[c], right_rest[c]) = T::split::<S>(&self.b[at + stretch..at + end]);
+            let (first, others) = rest.split_at_mut(depth);
+            rest = others;
+            (below[c], below_rest[c]) = T::split_mut::<S>(&mut first[stretch - bottom..end - bottom]);
+            for r in 0..R {
+                own[r][c] = self.b[at + self.start + row + r];
+                factors[r][c] = T::all(simd, own[r][c]);
+            }
+        }
+        let whole = left[0].len();
+        for left in &mut left {
+            *left = &left[..whole];
+        }
+        for c in 0..M {
+            right[c] = &right[c][..whole];
+            below[c] = &mut std::mem::take(&mut below[c])[..whole];
+        }
+        let mut sums = [[T::all(simd, T::default()); M]; R];
+        for at in 0..whole {
+            let mut values = [T::all(simd, T::default()); R];
+            for r in 0..R {
+                values[r] = left[r][at];
+            }
+            for c in 0..M {
+                let value = right[c][at];
+                let mut sum = below[c][at];
+                for r in 0..R {
+                    sums[r][c] = T::multiply_add(simd, values[r], value, sums[r][c]);
+                    sum = T::multiply_add(simd, values[r], factors[r][c], sum);
+                }
+                below[c][at] = sum;
+            }
+        }
+        for r in 0..R {
+            for c in 0..M {
+                let mut sum = T::sum(simd, sums[r][c]).wide();
+                for at in 0..left_rest[r].len() {
+                    sum += left_rest[r][at].wide() * right_rest[c][at].wide();
+                    let below = &mut below_rest[c][at];
+                    *below = T::narrow(below.wide() + left_rest[r][at].wide() * own[r][c].wide());
                 }
                 let out = &mut self.out[(column + c) * self.height + row + r];
                 *out = T::narrow(out.wide() + sum);
@@ -192,6 +344,40 @@ mod tests {
                     let want: f64 = (0..n).map(|i| a[r * stride + i] * b[c * n + i]).sum();
                     assert!((got[c * height + r] - want).abs() < 1e-12);
                     assert!((f64::from(single[c * height + r]) - want).abs() < 1e-4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_symmetric_matrix_each_entry_serves_twice() {
+        let mut rng = fastrand::Rng::with_seed(2);
+        for (n, band, columns) in [(1, 4, 1), (7, 3, 2), (40, 16, 3), (301, 64, 5), (600, 130, 11)] {
+            let stride = n + 2;
+            let mut a = vec![0.0_f64; n * stride];
+            for i in 0..n {
+                for j in 0..=i {
+                    (a[i * stride + j], a[j * stride + i]) = (rng.f64(), 0.0);
+                    a[j * stride + i] = a[i * stride + j];
+                }
+            }
+            let b: Vec<f64> = (0..columns * n).map(|_| rng.f64() - 0.5).collect();
+            let mut got = vec![0.0; n * columns];
+            for start in (0..n).step_by(band) {
+                let height = band.min(n - start);
+                let (own, below) = symmetric(&a[start * stride..], stride, start, height, &b, n);
+                for c in 0..columns {
+                    for r in 0..height {
+                        got[c * n + start + r] += own[c * height + r];
+                    }
+                    for r in start + height..n {
+                        got[c * n + r] += below[c * (n - start - height) + r - start - height];
+                    }
+                }
+            }
+            for (c, want) in product(&a, stride, n, &b, n).chunks(n).enumerate() {
+                for r in 0..n {
+                    assert!((got[c * n + r] - want[r]).abs() < 1e-12, "{n} {r} {c}");
                 }
             }
         }
