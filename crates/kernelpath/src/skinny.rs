@@ -85,8 +85,27 @@ pub(crate) fn symmetric<T: Lane>(
     let (mut out, mut below) = (vec![T::default(); height * columns], vec![T::default(); (n - end) * columns]);
     let arch = pulp::Arch::new();
     arch.dispatch(Product { a, stride, height, b, n, columns: start..end, out: &mut out });
-    arch.dispatch(Mirrored { a, stride, start, height, b, n, out: &mut out, below: &mut below });
+    let columns = end..n;
+    arch.dispatch(Mirrored::<_, true> { a, stride, columns, first: start, height, b, n, out: &mut out, below: &mut below });
     (out, below)
+}
+
+/// What `height` rows of `width` entries add to AᵀB, `first` being the row of B that belongs to the first of them.
+pub(crate) fn transposed<T: Lane>(a: &[T], width: usize, height: usize, first: usize, b: &[T], n: usize) -> Vec<T> {
+    let mut below = vec![T::default(); width * (b.len() / n.max(1))];
+    let (stride, columns) = (width, 0..width);
+    pulp::Arch::new().dispatch(Mirrored::<_, false> {
+        a,
+        stride,
+        columns,
+        first,
+        height,
+        b,
+        n,
+        out: &mut [],
+        below: &mut below,
+    });
+    below
 }
 
 /// Column `c` of products of `columns` columns that stand one below the other, piece by piece.
@@ -201,11 +220,13 @@ impl<T: Lane> Product<'_, T> {
     }
 }
 
-/// What is right of the diagonal block, and as much below it.
-struct Mirrored<'a, T> {
+/// The product of some columns of A, transposed, with B; if BOTH, of them untransposed too.
+struct Mirrored<'a, T, const BOTH: bool> {
     a: &'a [T],
     stride: usize,
-    start: usize,
+    columns: Range<usize>,
+    /// The row of B that belongs to the first of A.
+    first: usize,
     height: usize,
     b: &'a [T],
     n: usize,
@@ -213,7 +234,7 @@ struct Mirrored<'a, T> {
     below: &'a mut [T],
 }
 
-impl<T: Lane> pulp::WithSimd for Mirrored<'_, T> {
+impl<T: Lane, const BOTH: bool> pulp::WithSimd for Mirrored<'_, T, BOTH> {
     type Output = ();
 
     #[inline(always)]
@@ -221,7 +242,7 @@ impl<T: Lane> pulp::WithSimd for Mirrored<'_, T> {
         let columns = self.b.len() / self.n.max(1);
         // Registers hold R·M sums, R·M entries of B and R of A.
         let most = if S::REGISTER_COUNT >= 32 { 3 } else { 1 };
-        for stretch in (self.start + self.height..self.n).step_by(STRETCH) {
+        for stretch in self.columns.clone().step_by(STRETCH) {
             for block in (0..self.height).step_by(BLOCK) {
                 let mut column = 0;
                 while column < columns {
@@ -238,7 +259,7 @@ impl<T: Lane> pulp::WithSimd for Mirrored<'_, T> {
     }
 }
 
-impl<T: Lane> Mirrored<'_, T> {
+impl<T: Lane, const BOTH: bool> Mirrored<'_, T, BOTH> {
     #[inline(always)]
     fn rows<S: Simd, const M: usize>(&mut self, simd: S, stretch: usize, block: usize, column: usize) {
         let (mut row, end) = (block, self.height.min(block + BLOCK));
@@ -255,8 +276,8 @@ impl<T: Lane> Mirrored<'_, T> {
     // No closures below, as above.
     #[inline(always)]
     fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, stretch: usize, row: usize, column: usize) {
-        let (end, bottom) = (self.n.min(stretch + STRETCH), self.start + self.height);
-        let depth = self.n - bottom;
+        let (end, top) = (self.columns.end.min(stretch + STRETCH), self.columns.start);
+        let depth = self.columns.len();
         let mut left: [&[T::Vector<S>]; R] = [&[]; R];
         let mut left_rest: [&[T]; R] = [&[]; R];
         let mut right: [&[T::Vector<S>]; M] = [&[]; M];
@@ -272,12 +293,14 @@ impl<T: Lane> Mirrored<'_, T> {
         let mut rest = &mut self.below[column * depth..];
         for c in 0..M {
             let at = (column + c) * self.n;
-            (right[c], right_rest[c]) = T::split::<S>(&self.b[at + stretch..at + end]);
+            if BOTH {
+                (right[c], right_rest[c]) = T::split::<S>(&self.b[at + stretch..at + end]);
+            }
             let (first, others) = rest.split_at_mut(depth);
             rest = others;
-            (below[c], below_rest[c]) = T::split_mut::<S>(&mut first[stretch - bottom..end - bottom]);
+            (below[c], below_rest[c]) = T::split_mut::<S>(&mut first[stretch - top..end - top]);
             for r in 0..R {
-                own[r][c] = self.b[at + self.start + row + r];
+                own[r][c] = self.b[at + self.first + row + r];
                 factors[r][c] = T::all(simd, own[r][c]);
             }
         }
@@ -286,7 +309,9 @@ impl<T: Lane> Mirrored<'_, T> {
             *left = &left[..whole];
         }
         for c in 0..M {
-            right[c] = &right[c][..whole];
+            if BOTH {
+                right[c] = &right[c][..whole];
+            }
             below[c] = &mut std::mem::take(&mut below[c])[..whole];
         }
         let mut sums = [[T::all(simd, T::default()); M]; R];
@@ -296,10 +321,11 @@ impl<T: Lane> Mirrored<'_, T> {
                 values[r] = left[r][at];
             }
             for c in 0..M {
-                let value = right[c][at];
                 let mut sum = below[c][at];
                 for r in 0..R {
-                    sums[r][c] = T::multiply_add(simd, values[r], value, sums[r][c]);
+                    if BOTH {
+                        sums[r][c] = T::multiply_add(simd, values[r], right[c][at], sums[r][c]);
+                    }
                     sum = T::multiply_add(simd, values[r], factors[r][c], sum);
                 }
                 below[c][at] = sum;
@@ -307,14 +333,18 @@ impl<T: Lane> Mirrored<'_, T> {
         }
         for r in 0..R {
             for c in 0..M {
-                let mut sum = T::sum(simd, sums[r][c]).wide();
                 for at in 0..left_rest[r].len() {
-                    sum += left_rest[r][at].wide() * right_rest[c][at].wide();
                     let below = &mut below_rest[c][at];
                     *below = T::narrow(below.wide() + left_rest[r][at].wide() * own[r][c].wide());
                 }
-                let out = &mut self.out[(column + c) * self.height + row + r];
-                *out = T::narrow(out.wide() + sum);
+                if BOTH {
+                    let mut sum = T::sum(simd, sums[r][c]).wide();
+                    for at in 0..left_rest[r].len() {
+                        sum += left_rest[r][at].wide() * right_rest[c][at].wide();
+                    }
+                    let out = &mut self.out[(column + c) * self.height + row + r];
+                    *out = T::narrow(out.wide() + sum);
+                }
             }
         }
     }
@@ -378,6 +408,23 @@ mod tests {
             for (c, want) in product(&a, stride, n, &b, n).chunks(n).enumerate() {
                 for r in 0..n {
                     assert!((got[c * n + r] - want[r]).abs() < 1e-12, "{n} {r} {c}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transposed_equals_sums_of_products() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for (n, width, columns) in [(1, 1, 1), (9, 5, 2), (100, 33, 4), (70, 1029, 7)] {
+            let a: Vec<f64> = (0..n * width).map(|_| rng.f64() - 0.5).collect();
+            let b: Vec<f64> = (0..columns * n).map(|_| rng.f64() - 0.5).collect();
+            let half = n / 2;
+            let parts = [transposed(&a, width, half, 0, &b, n), transposed(&a[half * width..], width, n - half, half, &b, n)];
+            for c in 0..columns {
+                for j in 0..width {
+                    let want: f64 = (0..n).map(|i| a[i * width + j] * b[c * n + i]).sum();
+                    assert!((parts[0][c * width + j] + parts[1][c * width + j] - want).abs() < 1e-12);
                 }
             }
         }

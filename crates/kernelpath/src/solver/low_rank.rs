@@ -2,26 +2,26 @@
 //! gives for I + S½KS½ by Woodbury's formula. All in f64: the formula subtracts nearly equal numbers.
 
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matmul};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
 use crate::observe::Control;
+use crate::simd::vectorise;
 use crate::skinny;
 
 use super::cholesky::Cholesky;
 
-/// Rows and columns of F that are worked on by one thread.
+/// Rows of F that are worked on by one thread.
 const ROWS: usize = 512;
-const COLUMNS: usize = 16;
 
 /// F, with as many columns as pay.
 pub(super) struct LowRank {
     n: usize,
-    /// Column after column, and row after row.
-    columns: Vec<f64>,
-    rows: Vec<f64>,
+    /// Row after row.
+    values: Vec<f64>,
 }
 
 impl LowRank {
@@ -77,18 +77,25 @@ impl LowRank {
             left[pivot] = 0.0;
             columns.append(&mut column);
         }
-        let rows = (0..n).flat_map(|i| columns.iter().skip(i).step_by(n).copied()).collect();
-        Ok(Self { n, columns, rows })
+        let rank = columns.len() / n;
+        let mut values = vec![0.0; n * rank];
+        values.par_chunks_mut((ROWS * rank).max(1)).enumerate().for_each(|(band, rows)| {
+            for (q, column) in columns.chunks_exact(n).enumerate() {
+                for (row, value) in rows.chunks_exact_mut(rank).zip(&column[band * ROWS..]) {
+                    row[q] = *value;
+                }
+            }
+        });
+        Ok(Self { n, values })
     }
 
     fn rank(&self) -> usize {
-        self.columns.len() / self.n
+        self.values.len() / self.n
     }
 
     /// The first so many columns of F.
     pub fn columns(&self, rank: usize) -> MatRef<'_, f64> {
-        let rank = rank.min(self.rank());
-        MatRef::from_column_major_slice(&self.columns[..self.n * rank], self.n, rank)
+        MatRef::from_row_major_slice(&self.values, self.n, self.rank()).subcols(0, rank.min(self.rank()))
     }
 
     /// The preconditioner for columns with these curvatures; a single one, at least as large as theirs, is for all.
@@ -99,30 +106,36 @@ impl LowRank {
 
     /// The factor of I + FᵀSF.
     fn inner(&self, curvature: &[f64], control: &Control) -> Result<Cholesky<f64>> {
-        let (n, rank) = (self.n, self.rank());
-        let factor = self.columns(rank);
-        let weigh = |column: &[f64]| column.iter().zip(curvature).map(|(f, s)| f * s).collect::<Vec<_>>();
-        let weighted: Vec<f64> = self.columns.chunks_exact(n).flat_map(weigh).collect();
-        let weighted = MatRef::from_column_major_slice(&weighted, n, rank);
-        let starts: Vec<usize> = (0..rank).step_by(64).collect();
-        let bands: Vec<Mat<f64>> = starts
-            .par_iter()
-            .map(|&start| {
-                let width = 64.min(rank - start);
-                let mut band = Mat::<f64>::zeros(start + width, width);
-                matmul(
-                    band.as_mut(),
-                    Accum::Replace,
-                    factor.subcols(0, start + width).transpose(),
-                    weighted.subcols(start, width),
-                    1.0,
-                    Par::Seq,
-                );
-                band
-            })
-            .collect();
+        let rank = self.rank();
+        let mut sum = Mat::<f64>::zeros(rank, rank);
+        let mut weighted = vec![0.0; ROWS * rank];
+        for (rows, curvature) in self.values.chunks((ROWS * rank).max(1)).zip(curvature.chunks(ROWS)) {
+            let weighted = &mut weighted[..rows.len()];
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (k, s) in curvature.iter().enumerate() {
+                        let row = k * rank..(k + 1) * rank;
+                        for (weighted, f) in weighted[row.clone()].iter_mut().zip(&rows[row]) {
+                            *weighted = s * f;
+                        }
+                    }
+                },
+            );
+            triangular_matmul(
+                sum.as_mut(),
+                BlockStructure::TriangularUpper,
+                Accum::Add,
+                MatRef::from_column_major_slice(rows, rank, curvature.len()),
+                BlockStructure::Rectangular,
+                MatRef::from_row_major_slice(weighted, curvature.len(), rank),
+                BlockStructure::Rectangular,
+                1.0,
+                Par::Seq,
+            );
+        }
         Cholesky::new(rank, 1e-14, control, |q, column| {
-            column.copy_from_slice(&bands[q / 64].col_as_slice(q % 64)[..=q]);
+            column.copy_from_slice(&sum.col_as_slice(q)[..=q]);
             column[q] += 1.0;
         })
     }
@@ -157,12 +170,19 @@ impl Woodbury<'_> {
         if rank == 0 {
             return vectors.iter().map(|of| of.vector.to_vec()).collect();
         }
-        let scaled: Vec<f64> =
-            vectors.iter().flat_map(|of| of.root.iter().zip(of.vector).map(|(s, v)| s * v)).collect();
-        // FᵀS½v: a column of F is a row of Fᵀ.
-        let columns = self.factor.columns.par_chunks(COLUMNS * n);
-        let tiles: Vec<Vec<f64>> = columns.map(|part| skinny::product(part, n, part.len() / n, &scaled, n)).collect();
-        let mut inner = stacked(&tiles, vectors.len());
+        let mut scaled = vec![0.0; n * vectors.len()];
+        scaled.par_chunks_mut(n).zip(vectors).for_each(|(scaled, of)| {
+            scaled.iter_mut().zip(of.root).zip(of.vector).for_each(|((scaled, s), v)| *scaled = s * v);
+        });
+        // FᵀS½v, band by band.
+        let bands = self.factor.values.par_chunks(ROWS * rank).enumerate();
+        let parts: Vec<Vec<f64>> = bands
+            .map(|(band, rows)| skinny::transposed(rows, rank, rows.len() / rank, band * ROWS, &scaled, n))
+            .collect();
+        let mut inner = vec![0.0; rank * vectors.len()];
+        for part in parts {
+            inner.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
         if let [one] = &self.inner[..] {
             one.solve(MatMut::from_column_major_slice_mut(&mut inner, rank, vectors.len()));
         } else {
@@ -170,7 +190,7 @@ impl Woodbury<'_> {
                 self.inner[of.column].solve(MatMut::from_column_major_slice_mut(part, rank, 1));
             });
         }
-        let rows = self.factor.rows.par_chunks(ROWS * rank);
+        let rows = self.factor.values.par_chunks(ROWS * rank);
         let tiles: Vec<Vec<f64>> =
             rows.map(|part| skinny::product(part, rank, part.len() / rank, &inner, rank)).collect();
         let product = stacked(&tiles, vectors.len());
