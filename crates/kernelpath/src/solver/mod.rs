@@ -35,6 +35,9 @@ pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
 
+/// Rounds that change no more rows than this settle, if not always at once.
+const FEW_CHANGES: usize = 4;
+
 /// Rounds come first when at least one row in this many is free.
 const ROUNDS_SHARE: usize = 64;
 
@@ -161,7 +164,7 @@ impl<T: Working> BoxSolver<T> {
     fn rounds(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
         let slack = violation_target(qp, dual_value(qp, point), run.tol);
         self.active_set.begin(qp, point);
-        let mut changes = usize::MAX;
+        let mut changes = usize::MAX / 4;
         let mut patience = 2;
         for _ in 0..MAX_ROUNDS {
             let Some(round) = self.active_set.round(qp, point, slack, run.control)? else { break };
@@ -173,7 +176,7 @@ impl<T: Working> BoxSolver<T> {
                 }
             }
             let now = round.clipped + round.released;
-            if now > changes / 4 * 3 {
+            if 4 * now > 3 * changes && now > FEW_CHANGES {
                 patience -= 1;
                 if patience == 0 {
                     break;
