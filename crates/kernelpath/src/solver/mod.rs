@@ -35,6 +35,9 @@ pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;
 
+/// So many rounds may change nearly as many rows as the one before.
+const ROUND_PATIENCE: usize = 4;
+
 /// Rounds that change no more rows than this settle, if not always at once.
 const FEW_CHANGES: usize = 4;
 
@@ -165,7 +168,7 @@ impl<T: Working> BoxSolver<T> {
         let slack = violation_target(qp, dual_value(qp, point), run.tol);
         self.active_set.begin(qp, point);
         let mut changes = usize::MAX / 4;
-        let mut patience = 2;
+        let mut patience = ROUND_PATIENCE;
         for _ in 0..MAX_ROUNDS {
             let Some(round) = self.active_set.round(qp, point, slack, run.control)? else { break };
             run.steps += 1;
