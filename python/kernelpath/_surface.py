@@ -55,11 +55,16 @@ class Surface:
 
     def oof(self, fold: int) -> Matrix:
         """Values of a fold's test rows, shape (n_test, n_gammas · n_Cs)."""
-        return np.hstack([path.oof(fold) for path in self.paths])
+        return _joined([path.oof(fold) for path in self.paths])
+
+    def oof_at(self, k: int) -> Matrix:
+        """Mean value of each row over the folds that held it out, at position `k`."""
+        path, c = self._at(k)
+        return path.oof_at(c)
 
     def oof_matrix(self) -> Matrix:
-        """Mean value of each row over the folds that held it out, shape (n, n_gammas · n_Cs)."""
-        return np.hstack([path.oof_matrix() for path in self.paths])
+        """The same at every position, shape (n, n_gammas · n_Cs)."""
+        return _joined([path.oof_matrix() for path in self.paths])
 
     def coef(self, k: int) -> npt.NDArray[np.float64]:
         """β of the refit at position `k`: one a row, or a line a class."""
@@ -76,4 +81,9 @@ class Surface:
         return self.paths[gamma], c
 
     def _side_by_side(self, name: str) -> Any:
-        return np.hstack([getattr(path, name) for path in self.paths])
+        return _joined([getattr(path, name) for path in self.paths])
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Side by side; a single part is not copied."""
+    return parts[0] if len(parts) == 1 else np.hstack(parts)

@@ -89,7 +89,8 @@ class HeldOut:
         """(test rows, values of shape (n_test, n_gammas · n_Cs[, n_machines])) of each fold."""
 
         def stacked(parts: list[Matrix]) -> Matrix:
-            return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+            # The values of one machine at one C stay side by side in memory, as they come.
+            return parts[0] if len(parts) == 1 else np.stack([part.T for part in parts]).T
 
         if self.folds == "loo":
             # A single row cannot be ranked: the scorer sees all rows at once.
@@ -115,7 +116,7 @@ class Tuned:
 
 def held_out_values(tuned: list[Tuned]) -> Matrix:
     """Out-of-fold values of the chosen models, a column a machine."""
-    return np.column_stack([t.surface.oof_matrix()[:, t.best] for t in tuned])
+    return np.column_stack([t.surface.oof_at(t.best) for t in tuned])
 
 
 def tuned_apart(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:

@@ -543,15 +543,21 @@ impl PathFit {
         Ok(all.into_pyarray(py))
     }
 
-    /// Decision values of a fold's test rows, shape (n_test, n_C); NaN where not run.
+    /// Decision values of a fold's test rows, shape (n_test, n_C); NaN where not run. (Those of one C lie side by side.)
     fn oof<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let by_c = self.fit.oof.get(fold).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold}")))?;
-        let rows = self.fit.test[fold].len();
-        let values = (0..rows).flat_map(|i| by_c.iter().map(move |f| f[i])).collect();
-        matrix(py, values, self.fit.cs.len())
+        by_c.concat().into_pyarray(py).reshape([by_c.len(), self.fit.test[fold].len()])?.transpose()
     }
 
-    /// Mean decision value of each row over the folds that held it out, shape (n, n_C); NaN if none did.
+    /// Mean decision value of each row over the folds that held it out, at the k-th C; NaN if none did.
+    fn oof_at<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        if k >= self.fit.cs.len() {
+            return Err(PyIndexError::new_err(format!("no C number {k}")));
+        }
+        Ok(self.fit.out_of_fold(k).into_pyarray(py))
+    }
+
+    /// The same at every C, shape (n, n_C).
     fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
         let values = (0..self.fit.n).flat_map(|row| by_c.iter().map(move |f| f[row])).collect();

@@ -165,7 +165,15 @@ impl MultinomialFit {
         self.by_row(py, by_c, self.fit.test[fold].len())
     }
 
-    /// Mean values of each row over the folds that held it out, shape (n, n_C, n_classes); NaN if none did.
+    /// Mean values of each row over the folds that held it out, at the k-th C, shape (n, n_classes); NaN if none did.
+    fn oof_at<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        if k >= self.fit.cs.len() {
+            return Err(PyIndexError::new_err(format!("no C number {k}")));
+        }
+        matrix(py, self.fit.out_of_fold(k), self.fit.classes)
+    }
+
+    /// The same at every C, shape (n, n_C, n_classes).
     fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
         self.by_row(py, &by_c, self.fit.n)

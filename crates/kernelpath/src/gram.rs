@@ -199,16 +199,33 @@ impl<T: Entry> Gram<T> {
     pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
         let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
         let used: Vec<usize> = (0..own.len()).filter(|&k| b.iter().any(|c| c[k] != 0.0)).collect();
-        let columns: Vec<usize> = used.iter().map(|&k| own[k]).collect();
+        // Stretches of columns that lie side by side, as those of a class do.
+        let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
+        for &k in &used {
+            match stretches.last_mut() {
+                Some(last) if last.end == own[k] => last.end += 1,
+                _ => stretches.push(own[k]..own[k] + 1),
+            }
+        }
         let right = Mat::<f64>::from_fn(used.len(), b.len(), |k, c| b[c][used[k]]);
         for rows in wanted.chunks(BAND) {
             let mut left = Mat::<f64>::zeros(used.len(), rows.len());
-            for (c, &i) in rows.iter().enumerate() {
-                let row = self.row(i);
-                for (value, &k) in left.col_as_slice_mut(c).iter_mut().zip(&columns) {
-                    *value = row[k].wide();
-                }
-            }
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (c, &i) in rows.iter().enumerate() {
+                        let (row, column) = (self.row(i), left.col_as_slice_mut(c));
+                        let mut at = 0;
+                        for stretch in &stretches {
+                            let values = &row[stretch.clone()];
+                            for (value, k) in column[at..at + values.len()].iter_mut().zip(values) {
+                                *value = k.wide();
+                            }
+                            at += values.len();
+                        }
+                    }
+                },
+            );
             let product = left.transpose() * &right;
             for (c, out) in out.iter_mut().enumerate() {
                 out.extend_from_slice(product.col_as_slice(c));
