@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
+use crate::skinny;
 use crate::solver::Working;
 
 /// Rows of a band.
@@ -51,9 +52,8 @@ impl<'a, T: Working> Design<'a, T> {
         &self.values[i * self.rank..(i + 1) * self.rank]
     }
 
-    fn band(&self, rows: Range<usize>) -> MatRef<'a, T> {
-        let height = rows.len();
-        MatRef::from_row_major_slice(&self.values[rows.start * self.rank..rows.end * self.rank], height, self.rank)
+    fn band(&self, rows: Range<usize>) -> &'a [T] {
+        &self.values[rows.start * self.rank..rows.end * self.rank]
     }
 
     fn bands(&self) -> impl IndexedParallelIterator<Item = Range<usize>> {
@@ -72,69 +72,54 @@ impl<'a, T: Working> Design<'a, T> {
 
     /// A band in f64, row after row.
     fn wide_band(&self, rows: Range<usize>) -> Vec<f64> {
-        self.values[rows.start * self.rank..rows.end * self.rank].iter().map(|v| v.wide()).collect()
+        self.band(rows).iter().map(|v| v.wide()).collect()
     }
 
     /// Z·W, column by column.
     pub fn times(&self, w: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
-        let narrow = Mat::<T>::from_fn(self.rank, w.len(), |j, c| T::narrow(w[c][j]));
-        let wide = Mat::<f64>::from_fn(self.rank, w.len(), |j, c| w[c][j]);
+        if self.rank == 0 {
+            return Ok(vec![vec![0.0; self.n]; w.len()]);
+        }
+        let narrow: Vec<T> = w.iter().flat_map(|w| w.iter().map(|value| T::narrow(*value))).collect();
+        let wide: Vec<f64> = w.concat();
         let tiles = self
             .bands()
             .map(|rows| {
                 control.check()?;
                 Ok(match accuracy {
-                    Accuracy::Working => columns(&product(self.band(rows), narrow.as_ref())),
-                    Accuracy::Double => {
-                        let band = self.wide_band(rows.clone());
-                        let left = MatRef::from_row_major_slice(&band, rows.len(), self.rank);
-                        columns(&product(left, wide.as_ref()))
-                    }
+                    Accuracy::Working => widened(rows_times(self.band(rows), self.rank, &narrow)),
+                    Accuracy::Double => rows_times(&self.wide_band(rows), self.rank, &wide),
                 })
             })
-            .collect::<Result<Vec<Vec<Vec<f64>>>>>()?;
-        let column = |c: usize| {
-            let mut column = Vec::with_capacity(self.n);
-            for tile in &tiles {
-                column.extend_from_slice(&tile[c]);
-            }
-            column
-        };
+            .collect::<Result<Vec<Vec<f64>>>>()?;
+        let column = |c: usize| skinny::column(&tiles, c, w.len()).flatten().copied().collect();
         Ok((0..w.len()).into_par_iter().map(column).collect())
     }
 
     /// Zᵀ·V, column by column.
     pub fn transposed_times(&self, v: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
+        if self.rank == 0 {
+            return Ok(vec![Vec::new(); v.len()]);
+        }
         let parts = self
             .bands()
             .map(|rows| {
                 control.check()?;
+                let right: Vec<f64> = v.iter().flat_map(|v| &v[rows.clone()]).copied().collect();
                 Ok(match accuracy {
                     Accuracy::Working => {
-                        let right: Vec<T> =
-                            v.iter().flat_map(|v| &v[rows.clone()]).map(|value| T::narrow(*value)).collect();
-                        let right = MatRef::from_column_major_slice(&right, rows.len(), v.len());
-                        columns(&product(self.band(rows).transpose(), right))
+                        let right: Vec<T> = right.into_iter().map(T::narrow).collect();
+                        widened(columns_times(self.band(rows), self.rank, &right))
                     }
-                    Accuracy::Double => {
-                        let right: Vec<f64> = v.iter().flat_map(|v| &v[rows.clone()]).copied().collect();
-                        let right = MatRef::from_column_major_slice(&right, rows.len(), v.len());
-                        let band = self.wide_band(rows.clone());
-                        let left = MatRef::from_row_major_slice(&band, rows.len(), self.rank);
-                        columns(&product(left.transpose(), right))
-                    }
+                    Accuracy::Double => columns_times(&self.wide_band(rows), self.rank, &right),
                 })
             })
-            .collect::<Result<Vec<Vec<Vec<f64>>>>>()?;
-        let mut sum = vec![vec![0.0; self.rank]; v.len()];
+            .collect::<Result<Vec<Vec<f64>>>>()?;
+        let mut sum = vec![0.0; self.rank * v.len()];
         for part in parts {
-            for (sum, part) in sum.iter_mut().zip(part) {
-                for (sum, value) in sum.iter_mut().zip(part) {
-                    *sum += value;
-                }
-            }
+            sum.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
         }
-        Ok(sum)
+        Ok((0..v.len()).map(|c| sum[c * self.rank..(c + 1) * self.rank].to_vec()).collect())
     }
 
     /// ZᵀS(Zp + 1·shift) and the sum of S(Zp + 1·shift), in one pass over Z on this thread.
@@ -214,7 +199,34 @@ pub(crate) fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<R> {
     out
 }
 
-/// The columns, widened.
-fn columns<R: Working>(a: &Mat<R>) -> Vec<Vec<f64>> {
-    (0..a.ncols()).map(|c| a.col_as_slice(c).iter().map(|v| v.wide()).collect()).collect()
+/// Columns of B with which A is multiplied as it lies, without packing it.
+const FEW: usize = 24;
+
+/// A·B for A row after row and B column after column, `length` numbers each; column after column.
+fn rows_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
+    let (height, columns) = (a.len() / length, b.len() / length);
+    if columns <= FEW {
+        return skinny::product(a, length, height, b, length);
+    }
+    let right = MatRef::from_column_major_slice(b, length, columns);
+    by_columns(&product(MatRef::from_row_major_slice(a, height, length), right))
+}
+
+/// Aᵀ·B for A row after row, `length` numbers each, and B column after column; column after column.
+fn columns_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
+    let height = a.len() / length;
+    let columns = b.len() / height;
+    if columns <= FEW {
+        return skinny::transposed(a, length, height, 0, b, height);
+    }
+    let right = MatRef::from_column_major_slice(b, height, columns);
+    by_columns(&product(MatRef::from_column_major_slice(a, length, height), right))
+}
+
+fn by_columns<R: Working>(a: &Mat<R>) -> Vec<R> {
+    (0..a.ncols()).flat_map(|c| a.col_as_slice(c)).copied().collect()
+}
+
+fn widened<R: Working>(values: Vec<R>) -> Vec<f64> {
+    values.into_iter().map(R::wide).collect()
 }

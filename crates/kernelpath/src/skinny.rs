@@ -21,13 +21,16 @@ pub(crate) trait Lane: Entry {
     fn split<S: Simd>(values: &[Self]) -> (&[Self::Vector<S>], &[Self]);
     fn split_mut<S: Simd>(values: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
     fn all<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// Fewer than as many, and zeros.
+    fn some<S: Simd>(simd: S, values: &[Self]) -> Self::Vector<S>;
+    fn store_some<S: Simd>(simd: S, values: &mut [Self], vector: Self::Vector<S>);
     /// ab + c.
     fn multiply_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
     fn sum<S: Simd>(simd: S, vector: Self::Vector<S>) -> Self;
 }
 
 macro_rules! lane {
-    ($number:ty, $vector:ident, $split:ident, $split_mut:ident, $splat:ident, $multiply_add:ident, $sum:ident) => {
+    ($number:ty, $vector:ident, $split:ident, $split_mut:ident, $splat:ident, $some:ident, $store:ident, $multiply_add:ident, $sum:ident) => {
         impl Lane for $number {
             type Vector<S: Simd> = S::$vector;
 
@@ -47,6 +50,16 @@ macro_rules! lane {
             }
 
             #[inline(always)]
+            fn some<S: Simd>(simd: S, values: &[Self]) -> S::$vector {
+                simd.$some(values)
+            }
+
+            #[inline(always)]
+            fn store_some<S: Simd>(simd: S, values: &mut [Self], vector: S::$vector) {
+                simd.$store(values, vector);
+            }
+
+            #[inline(always)]
             fn multiply_add<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
                 simd.$multiply_add(a, b, c)
             }
@@ -59,8 +72,8 @@ macro_rules! lane {
     };
 }
 
-lane!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s);
-lane!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s);
+lane!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, partial_load_f32s, partial_store_f32s, mul_add_e_f32s, reduce_sum_f32s);
+lane!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, partial_load_f64s, partial_store_f64s, mul_add_e_f64s, reduce_sum_f64s);
 
 /// AB for the `height` rows of n entries that lie `stride` apart in `a` and the columns of length n in `b`, column after
 /// column.
@@ -207,14 +220,18 @@ impl<T: Lane> Product<'_, T> {
                 }
             }
         }
+        if !left_rest[0].is_empty() {
+            for r in 0..R {
+                let value = T::some(simd, left_rest[r]);
+                for c in 0..M {
+                    sums[r][c] = T::multiply_add(simd, value, T::some(simd, right_rest[c]), sums[r][c]);
+                }
+            }
+        }
         for r in 0..R {
             for c in 0..M {
-                let mut sum = T::sum(simd, sums[r][c]).wide();
-                for (a, b) in left_rest[r].iter().zip(right_rest[c]) {
-                    sum += a.wide() * b.wide();
-                }
                 let out = &mut self.out[(column + c) * self.height + row + r];
-                *out = T::narrow(out.wide() + sum);
+                *out = T::narrow(out.wide() + T::sum(simd, sums[r][c]).wide());
             }
         }
     }
@@ -284,7 +301,6 @@ impl<T: Lane, const BOTH: bool> Mirrored<'_, T, BOTH> {
         let mut right_rest: [&[T]; M] = [&[]; M];
         let mut below: [&mut [T::Vector<S>]; M] = std::array::from_fn(|_| Default::default());
         let mut below_rest: [&mut [T]; M] = std::array::from_fn(|_| Default::default());
-        let mut own = [[T::default(); M]; R];
         let mut factors = [[T::all(simd, T::default()); M]; R];
         for r in 0..R {
             let at = (row + r) * self.stride;
@@ -300,8 +316,7 @@ impl<T: Lane, const BOTH: bool> Mirrored<'_, T, BOTH> {
             rest = others;
             (below[c], below_rest[c]) = T::split_mut::<S>(&mut first[stretch - top..end - top]);
             for r in 0..R {
-                own[r][c] = self.b[at + self.first + row + r];
-                factors[r][c] = T::all(simd, own[r][c]);
+                factors[r][c] = T::all(simd, self.b[at + self.first + row + r]);
             }
         }
         let whole = left[0].len();
@@ -331,19 +346,27 @@ impl<T: Lane, const BOTH: bool> Mirrored<'_, T, BOTH> {
                 below[c][at] = sum;
             }
         }
-        for r in 0..R {
+        if !left_rest[0].is_empty() {
+            let mut values = [T::all(simd, T::default()); R];
+            for r in 0..R {
+                values[r] = T::some(simd, left_rest[r]);
+            }
             for c in 0..M {
-                for at in 0..left_rest[r].len() {
-                    let below = &mut below_rest[c][at];
-                    *below = T::narrow(below.wide() + left_rest[r][at].wide() * own[r][c].wide());
-                }
-                if BOTH {
-                    let mut sum = T::sum(simd, sums[r][c]).wide();
-                    for at in 0..left_rest[r].len() {
-                        sum += left_rest[r][at].wide() * right_rest[c][at].wide();
+                let mut sum = T::some(simd, below_rest[c]);
+                for r in 0..R {
+                    if BOTH {
+                        sums[r][c] = T::multiply_add(simd, values[r], T::some(simd, right_rest[c]), sums[r][c]);
                     }
+                    sum = T::multiply_add(simd, values[r], factors[r][c], sum);
+                }
+                T::store_some(simd, below_rest[c], sum);
+            }
+        }
+        if BOTH {
+            for r in 0..R {
+                for c in 0..M {
                     let out = &mut self.out[(column + c) * self.height + row + r];
-                    *out = T::narrow(out.wide() + sum);
+                    *out = T::narrow(out.wide() + T::sum(simd, sums[r][c]).wide());
                 }
             }
         }
