@@ -156,7 +156,9 @@ class _KernelPathBase(BaseEstimator):
             bases, paths = [], []
             for gamma in gammas:
                 kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
-                basis = None if approximation is None else approximation.found(matrix, kernel, seed, threads, weight)
+                basis, budget = None, None if settings.time_budget is None else settings.time_budget / len(gammas)
+                if approximation is not None:
+                    basis, budget = approximation.found_within(budget, matrix, kernel, seed, threads, weight)
                 bases.append(basis)
                 paths.append(
                     self._fitted_paths(
@@ -170,7 +172,7 @@ class _KernelPathBase(BaseEstimator):
                         max_iter=settings.max_iter,
                         dtype=settings.dtype,
                         n_threads=threads,
-                        time_budget=None if settings.time_budget is None else settings.time_budget / len(gammas),
+                        time_budget=budget,
                         progress=progress,
                         low_rank=basis,
                         pairs=pairs,

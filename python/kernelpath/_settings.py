@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -49,6 +50,20 @@ class LowRank:
         """Landmarks, chosen without a look at targets, and their map."""
         of = self.landmarks, self.n_landmarks, self.rank, seed
         return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=n_threads)
+
+    def found_within(self, budget: float | None, *arguments: Any) -> tuple[_core.Nystrom, float | None]:
+        """The same, and what is left of a budget in seconds."""
+        started = time.perf_counter()
+        nystrom = self.found(*arguments)
+        if budget is None:
+            return nystrom, None
+        left = budget - (time.perf_counter() - started)
+        if left <= 0.0:
+            raise TimeoutError(
+                f"time_budget ended while landmarks were chosen, which took {budget - left:.2g} s of the {budget:g} s "
+                "for one γ; raise it, or use fewer landmarks, or landmarks='uniform'"
+            )
+        return nystrom, left
 
 
 @dataclass(frozen=True)

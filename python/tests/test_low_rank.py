@@ -1,10 +1,12 @@
 """low_rank=True: the certificate, the exact estimators on the same kernel, the attributes, and what is refused."""
 
+import itertools
 import pickle
 import sys
 import textwrap
 import time
 import warnings
+from types import SimpleNamespace
 
 import matplotlib
 import naive
@@ -745,6 +747,24 @@ def test_time_budget_returns_the_best_found_and_says_so():
 def test_time_budget_shorter_than_the_features(data):
     with pytest.raises(TimeoutError, match="time_budget"):
         KernelSVC(low_rank=True, time_budget=1e-6, gamma=0.1).fit(*data[:2])
+
+
+def test_time_for_landmarks_counts(monkeypatch, data):
+    """What choosing landmarks took is not there for the path."""
+    clock = itertools.count(0.0, 0.75)
+    monkeypatch.setattr("kernelpath._settings.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    budgets = []
+    fit_paths = _core.fit_paths
+
+    def seen(*args, time_budget, **settings):
+        budgets.append(time_budget)
+        return fit_paths(*args, time_budget=None, **settings)
+
+    monkeypatch.setattr(_core, "fit_paths", seen)
+    KernelSVC(low_rank=True, n_landmarks=15, time_budget=4.0, gamma=[0.1, 0.2], Cs=3).fit(*data[:2])
+    assert budgets == [1.25, 1.25]
+    with pytest.raises(TimeoutError, match=r"landmarks were chosen, which took 0\.75 s of the 0\.5 s"):
+        KernelSVC(low_rank=True, n_landmarks=15, time_budget=0.5, gamma=0.1).fit(*data[:2])
 
 
 def test_ample_time_budget_changes_nothing(data):
