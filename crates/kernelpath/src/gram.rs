@@ -359,7 +359,8 @@ impl<T: Entry> Gram<T> {
             let mut column = vec![0.0; self.n];
             for (&start, (own, below)) in bands.iter().zip(&tiles) {
                 let (height, depth) = (own.len() / b.len(), below.len() / b.len());
-                let add = |sums: &mut [f64], values: &[T]| sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.wide());
+                let add =
+                    |sums: &mut [f64], values: &[T]| sums.iter_mut().zip(values).for_each(|(s, v)| *s += v.wide());
                 let (rows, rest) = column[start..].split_at_mut(height);
                 add(rows, &own[c * height..(c + 1) * height]);
                 add(rest, &below[c * depth..(c + 1) * depth]);

@@ -72,8 +72,28 @@ macro_rules! lane {
     };
 }
 
-lane!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, partial_load_f32s, partial_store_f32s, mul_add_e_f32s, reduce_sum_f32s);
-lane!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, partial_load_f64s, partial_store_f64s, mul_add_e_f64s, reduce_sum_f64s);
+lane!(
+    f32,
+    f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    splat_f32s,
+    partial_load_f32s,
+    partial_store_f32s,
+    mul_add_e_f32s,
+    reduce_sum_f32s
+);
+lane!(
+    f64,
+    f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    splat_f64s,
+    partial_load_f64s,
+    partial_store_f64s,
+    mul_add_e_f64s,
+    reduce_sum_f64s
+);
 
 /// AB for the `height` rows of n entries that lie `stride` apart in `a` and the columns of length n in `b`, column after
 /// column.
@@ -99,7 +119,17 @@ pub(crate) fn symmetric<T: Lane>(
     let arch = pulp::Arch::new();
     arch.dispatch(Product { a, stride, height, b, n, columns: start..end, out: &mut out });
     let columns = end..n;
-    arch.dispatch(Mirrored::<_, true> { a, stride, columns, first: start, height, b, n, out: &mut out, below: &mut below });
+    arch.dispatch(Mirrored::<_, true> {
+        a,
+        stride,
+        columns,
+        first: start,
+        height,
+        b,
+        n,
+        out: &mut out,
+        below: &mut below,
+    });
     (out, below)
 }
 
@@ -163,10 +193,10 @@ impl<T: Lane> pulp::WithSimd for Product<'_, T> {
     }
 }
 
-/// How many of the `left` columns are taken at once, at most three, and none of these alone but the last.
+/// How many of the `left` columns are taken at once: as many as may be, but of four two and two, not three and one.
 #[inline(always)]
 fn width(left: usize, most: usize) -> usize {
-    if left == 4 { 2 } else { left.min(most) }
+    if left == 4 { most.min(2) } else { left.min(most) }
 }
 
 impl<T: Lane> Product<'_, T> {
@@ -186,6 +216,7 @@ impl<T: Lane> Product<'_, T> {
 
     // No closures below: the compiler would leave them out of the functions that may use the machine's instructions.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // sums and entries side by side, in registers
     fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, start: usize, row: usize, column: usize) {
         let end = self.columns.end.min(start + STRETCH);
         let mut left: [&[T::Vector<S>]; R] = [&[]; R];
@@ -292,6 +323,7 @@ impl<T: Lane, const BOTH: bool> Mirrored<'_, T, BOTH> {
 
     // No closures below, as above.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // sums and entries side by side, in registers
     fn tile<S: Simd, const R: usize, const M: usize>(&mut self, simd: S, stretch: usize, row: usize, column: usize) {
         let (end, top) = (self.columns.end.min(stretch + STRETCH), self.columns.start);
         let depth = self.columns.len();
@@ -443,7 +475,8 @@ mod tests {
             let a: Vec<f64> = (0..n * width).map(|_| rng.f64() - 0.5).collect();
             let b: Vec<f64> = (0..columns * n).map(|_| rng.f64() - 0.5).collect();
             let half = n / 2;
-            let parts = [transposed(&a, width, half, 0, &b, n), transposed(&a[half * width..], width, n - half, half, &b, n)];
+            let parts =
+                [transposed(&a, width, half, 0, &b, n), transposed(&a[half * width..], width, n - half, half, &b, n)];
             for c in 0..columns {
                 for j in 0..width {
                     let want: f64 = (0..n).map(|i| a[i * width + j] * b[c * n + i]).sum();

@@ -48,8 +48,8 @@ impl Engine {
         let (n, entry) = (n as u64, entry as u64);
         match self {
             Self::ActiveSet => 0,
-            // A factor of the whole matrix, if it comes to that, two of low rank, each by rows and by columns, and copies.
-            Self::Newton => n * n / 2 * entry + 6 * n * 200 * 8,
+            // A factor of the whole matrix, if it comes to that, and two of low rank, one of which is turned round.
+            Self::Newton => n * n / 2 * entry + 4 * n * 200 * 8,
             // A copy in double precision, its eigenvectors, and the work space of the decomposition.
             Self::Spectral | Self::ClosedForm => 4 * n * n * 8,
         }
