@@ -245,7 +245,12 @@ impl Point {
                 })
                 .filter(|(room, _)| *room > 0.0)
                 .collect();
-            candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+            match candidates.iter().copied().min_by(order) {
+                // One row has room for all of it, as is usual.
+                Some(first) if first.0 >= surplus.abs() => candidates = vec![first],
+                _ => candidates.sort_unstable_by(order),
+            }
             for (room, i) in candidates {
                 if surplus.abs() <= enough {
                     break;
