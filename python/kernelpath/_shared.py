@@ -82,7 +82,8 @@ tol : float, default=1e-6
 max_iter : int, default=1000000
     Most solver steps for one model.
 time_budget : float, optional
-    Seconds after which the fit ends with the best model found and says what it left out.
+    Seconds after which the fit ends with the best model found and says what it left out. With `low_rank` they count
+    from the choice of landmarks on, which is not cut short: if it takes longer, that is a `TimeoutError`.
 dtype : {{"auto", "float32", "float64"}}, default="auto"
     Precision of the kernel matrix; all sums and the certificate are in float64. "auto" is float32, half the memory
     and twice the speed, unless the matrix is so close to singular that float32 would blur it ("linear", "poly",

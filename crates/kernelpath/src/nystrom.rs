@@ -108,7 +108,9 @@ impl Nystrom {
                 Gram::<f64>::compute(&points.view(), &(0..count).collect::<Vec<_>>(), &kernel, None, control)?
             }
         };
-        let (values, vectors) = eigen(Mat::from_fn(count, count, |i, j| gram.get(i, j)), control)?;
+        let matrix = Mat::from_fn(count, count, |i, j| gram.get(i, j));
+        drop(gram);
+        let (values, vectors) = eigen(matrix, control)?;
         let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
         let precomputed = kernel.shape == Shape::Precomputed;
         let (landmarks, chosen) = match choice {

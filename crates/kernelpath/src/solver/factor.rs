@@ -71,7 +71,10 @@ impl<R: Working> KktFactor<R> {
                 }
                 Ok(old)
             }
-            _ => Self::new(gram, free, ridge, control),
+            far => {
+                drop(far); // its memory is that of the new one
+                Self::new(gram, free, ridge, control)
+            }
         }
     }
 
