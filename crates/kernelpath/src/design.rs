@@ -199,13 +199,10 @@ pub(crate) fn product<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<R> {
     out
 }
 
-/// Columns of B with which A is multiplied as it lies, without packing it.
-const FEW: usize = 24;
-
 /// A·B for A row after row and B column after column, `length` numbers each; column after column.
 fn rows_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
     let (height, columns) = (a.len() / length, b.len() / length);
-    if columns <= FEW {
+    if columns <= skinny::FEW {
         return skinny::product(a, length, height, b, length);
     }
     let right = MatRef::from_column_major_slice(b, length, columns);
@@ -216,7 +213,7 @@ fn rows_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
 fn columns_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
     let height = a.len() / length;
     let columns = b.len() / height;
-    if columns <= FEW {
+    if columns <= skinny::FEW {
         return skinny::transposed(a, length, height, 0, b, height);
     }
     let right = MatRef::from_column_major_slice(b, height, columns);

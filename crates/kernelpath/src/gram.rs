@@ -63,9 +63,6 @@ const IN_CACHE: usize = 2048;
 /// Entries of a stretch when rows are added to a vector.
 const ADD_STRETCH: usize = 2048;
 
-/// Vectors of which a product needs no packed matrix.
-const FEW: usize = 24;
-
 /// A symmetric matrix, row after row, each row padded with zeros.
 #[derive(Debug)]
 pub struct Gram<T> {
@@ -337,10 +334,10 @@ impl<T: Entry> Gram<T> {
                 control.check()?;
                 let height = APPLY_BAND.min(self.n - start);
                 let rows = &self.values[start * self.stride..];
-                if b.len() <= FEW && self.n > IN_CACHE {
+                if b.len() <= skinny::FEW && self.n > IN_CACHE {
                     return Ok(skinny::symmetric(rows, self.stride, start, height, &right, self.n));
                 }
-                if b.len() <= FEW {
+                if b.len() <= skinny::FEW {
                     return Ok((skinny::product(rows, self.stride, height, &right, self.n), Vec::new()));
                 }
                 let mut out = vec![T::default(); height * b.len()];

@@ -7,6 +7,9 @@ use pulp::Simd;
 
 use crate::gram::Entry;
 
+/// Vectors that are few: with more, packing the matrix pays.
+pub(crate) const FEW: usize = 24;
+
 /// Entries of a stretch of rows, so long that sums across lanes are rare and so short that the stretch of four rows
 /// stays in the first cache.
 const STRETCH: usize = 1024;
