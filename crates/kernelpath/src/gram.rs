@@ -334,11 +334,12 @@ impl<T: Entry> Gram<T> {
                 control.check()?;
                 let height = APPLY_BAND.min(self.n - start);
                 let rows = &self.values[start * self.stride..];
-                if b.len() <= skinny::FEW && self.n > IN_CACHE {
-                    return Ok(skinny::symmetric(rows, self.stride, start, height, &right, self.n));
-                }
                 if b.len() <= skinny::FEW {
-                    return Ok((skinny::product(rows, self.stride, height, &right, self.n), Vec::new()));
+                    return Ok(if self.n > IN_CACHE {
+                        skinny::symmetric(rows, self.stride, start, height, &right, self.n)
+                    } else {
+                        (skinny::product(rows, self.stride, height, &right, self.n), Vec::new())
+                    });
                 }
                 let mut out = vec![T::default(); height * b.len()];
                 matmul(
@@ -445,7 +446,7 @@ pub(crate) fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
     }
 }
 
-/// A block of at least so many bytes is a mapping of its own.
+/// Blocks of at least so many bytes are to lie in large pages.
 const LARGE_BLOCK: usize = 8 << 20;
 
 /// Asks the system for large pages: rows that lie far apart are then found without a walk through page tables.
@@ -762,4 +763,31 @@ fn for_each_band(
     }
     let rows: Vec<usize> = (0..x.nrows()).collect();
     rows.par_chunks(TILE).zip(out.par_chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_in_working_precision_equal_those_in_double() {
+        let control = Control::default();
+        let kernel = KernelFn::new(Shape::Rbf, 0.5).unwrap();
+        // A matrix read whole, and one read by half, whose last band is not full.
+        for n in [300, IN_CACHE + 77] {
+            let x: Vec<f64> = (0..2 * n).map(|i| (0.37 * i as f64).sin()).collect();
+            let rows: Vec<usize> = (0..n).collect();
+            let gram = Gram::<f64>::compute(&Rows::from_slice(&x, 2).unwrap(), &rows, &kernel, None, &control).unwrap();
+            for columns in [1, 4, skinny::FEW + 1] {
+                let b: Vec<Vec<f64>> =
+                    (0..columns).map(|c| (0..n).map(|i| (0.1 * (i * (c + 1)) as f64).cos()).collect()).collect();
+                let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
+                let (got, want) = (gram.apply(&b, &control).unwrap(), gram.times(&b, &control).unwrap());
+                for (got, want) in got.iter().zip(&want) {
+                    assert_eq!(got.len(), n);
+                    assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{n} {columns}");
+                }
+            }
+        }
+    }
 }
