@@ -101,8 +101,20 @@ lane!(
 /// AB for the `height` rows of n entries that lie `stride` apart in `a` and the columns of length n in `b`, column after
 /// column.
 pub(crate) fn product<T: Lane>(a: &[T], stride: usize, height: usize, b: &[T], n: usize) -> Vec<T> {
+    product_of(a, stride, height, b, n, 0..n)
+}
+
+/// The same for some columns of A and these rows of B.
+pub(crate) fn product_of<T: Lane>(
+    a: &[T],
+    stride: usize,
+    height: usize,
+    b: &[T],
+    n: usize,
+    columns: Range<usize>,
+) -> Vec<T> {
     let mut out = vec![T::default(); height * (b.len() / n.max(1))];
-    pulp::Arch::new().dispatch(Product { a, stride, height, b, n, columns: 0..n, out: &mut out });
+    pulp::Arch::new().dispatch(Product { a, stride, height, b, n, columns, out: &mut out });
     out
 }
 
@@ -179,15 +191,18 @@ impl<T: Lane> pulp::WithSimd for Product<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let columns = self.b.len() / self.n.max(1);
+        // Registers hold 4·M sums, M entries of B and one of A.
+        let most = if S::REGISTER_COUNT >= 32 { 4 } else { 3 };
         for start in self.columns.clone().step_by(STRETCH) {
             for block in (0..self.height).step_by(BLOCK) {
                 let mut column = 0;
                 while column < columns {
-                    let width = width(columns - column, 3);
+                    let width = width(columns - column, most);
                     match width {
                         1 => self.rows::<S, 1>(simd, start, block, column),
                         2 => self.rows::<S, 2>(simd, start, block, column),
-                        _ => self.rows::<S, 3>(simd, start, block, column),
+                        3 => self.rows::<S, 3>(simd, start, block, column),
+                        _ => self.rows::<S, 4>(simd, start, block, column),
                     }
                     column += width;
                 }
@@ -196,10 +211,10 @@ impl<T: Lane> pulp::WithSimd for Product<'_, T> {
     }
 }
 
-/// How many of the `left` columns are taken at once: as many as may be, but of four two and two, not three and one.
+/// How many of the `left` columns are taken at once: as many as may be, but the last ones in two like parts.
 #[inline(always)]
 fn width(left: usize, most: usize) -> usize {
-    if left == 4 { most.min(2) } else { left.min(most) }
+    if left > most && left < 2 * most { left.div_ceil(2) } else { left.min(most) }
 }
 
 impl<T: Lane> Product<'_, T> {

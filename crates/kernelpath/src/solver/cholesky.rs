@@ -5,14 +5,14 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matmul};
-use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
+use faer::{Accum, MatMut, MatRef, Par, Spec};
 
 use crate::error::Result;
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
-use crate::skinny::Lane;
+use crate::skinny::{self, Lane};
 
 /// Columns of a panel; an interruption is seen between panels.
 const PANEL: usize = 256;
@@ -40,21 +40,48 @@ impl Working for f64 {
     const RIDGE: f64 = 1e-9;
 }
 
+/// Columns of U whose part above the diagonal is subtracted in one product.
+const BLOCK: usize = 32;
+
 /// U with A = UᵀU.
+///
+/// Right-hand sides are slices of columns that lie `stride` apart.
 pub(crate) struct Cholesky<R> {
     panels: Vec<Panel<R>>,
 }
 
-/// Columns from `start` on, each down to the end of the panel's diagonal block.
+/// Columns from `start` on, each down to the end of the panel's diagonal block, one after the other.
 struct Panel<R> {
     start: usize,
-    values: Mat<R>,
+    width: usize,
+    values: Vec<R>,
 }
 
 impl<R> Panel<R> {
+    fn new(start: usize, width: usize) -> Self
+    where
+        R: Clone + Default,
+    {
+        Self { start, width, values: vec![R::default(); (start + width) * width] }
+    }
+
+    /// Where it ends, which is how long its columns are.
+    fn end(&self) -> usize {
+        self.start + self.width
+    }
+
+    fn column(&self, c: usize) -> &[R] {
+        &self.values[c * self.end()..(c + 1) * self.end()]
+    }
+
+    fn column_mut(&mut self, c: usize) -> &mut [R] {
+        let end = self.end();
+        &mut self.values[c * end..(c + 1) * end]
+    }
+
     /// What is above the diagonal block, and this.
     fn split(&self) -> (MatRef<'_, R>, MatRef<'_, R>) {
-        self.values.as_ref().split_at_row(self.start)
+        MatRef::from_column_major_slice(&self.values, self.end(), self.width).split_at_row(self.start)
     }
 }
 
@@ -74,12 +101,14 @@ impl<R: Working> Cholesky<R> {
         for start in (0..order).step_by(PANEL) {
             control.check()?;
             let width = PANEL.min(order - start);
-            let mut values = Mat::<R>::zeros(start + width, width);
+            let mut panel = Panel::new(start, width);
             for c in 0..width {
-                fill(start + c, &mut values.col_as_slice_mut(c)[..=start + c]);
+                fill(start + c, &mut panel.column_mut(c)[..=start + c]);
             }
-            let (mut above, mut diagonal) = values.as_mut().split_at_row_mut(start);
-            factor.solve_lower_shared(above.rb_mut());
+            let end = panel.end();
+            factor.solve_lower_shared(&mut panel.values, end);
+            let (above, mut diagonal) =
+                MatMut::from_column_major_slice_mut(&mut panel.values, end, width).split_at_row_mut(start);
             // Of the diagonal block the lower triangle is factorised, column after column as SIMD wants it.
             let mut lower = diagonal.rb().transpose().to_owned();
             triangular_matmul(
@@ -97,13 +126,13 @@ impl<R: Working> Cholesky<R> {
             // With the regularisation no pivot is refused; NaN (from infinite kernels) shows in the gap.
             let _ = llt::cholesky_in_place(lower.as_mut(), regularization, Par::Seq, stack, params);
             diagonal.copy_from_triangular_upper(lower.transpose());
-            factor.panels.push(Panel { start, values });
+            factor.panels.push(panel);
         }
         Ok(factor)
     }
 
     fn order(&self) -> usize {
-        self.panels.last().map_or(0, |panel| panel.values.nrows())
+        self.panels.last().map_or(0, Panel::end)
     }
 
     /// Makes UᵀU into [UᵀU A; Aᵀ B], given the columns of U⁻ᵀA and the factor of B − AᵀU⁻¹U⁻ᵀA.
@@ -112,78 +141,80 @@ impl<R: Working> Cholesky<R> {
         R: 'a,
     {
         let order = self.order();
-        for panel in corner.panels {
-            let mut values = Mat::<R>::zeros(order + panel.values.nrows(), panel.values.ncols());
-            for c in 0..values.ncols() {
-                let (above, below) = values.col_as_slice_mut(c).split_at_mut(order);
-                above.copy_from_slice(column(panel.start + c));
-                below.copy_from_slice(panel.values.col_as_slice(c));
+        for old in corner.panels {
+            let mut panel = Panel::new(order + old.start, old.width);
+            for c in 0..old.width {
+                let (above, below) = panel.column_mut(c).split_at_mut(order);
+                above.copy_from_slice(column(old.start + c));
+                below.copy_from_slice(old.column(c));
             }
-            self.panels.push(Panel { start: order + panel.start, values });
+            self.panels.push(panel);
         }
     }
 
     /// B ← U⁻¹U⁻ᵀB, the columns shared out among idle threads.
-    pub fn solve(&self, b: MatMut<R>) {
-        if b.ncols() > 4 {
-            let half = b.ncols() / 2;
-            let (left, right) = b.split_at_col_mut(half);
-            rayon::join(|| self.solve(left), || self.solve(right));
+    pub fn solve(&self, b: &mut [R], stride: usize) {
+        let columns = b.len() / stride.max(1);
+        if columns > 4 {
+            let (left, right) = b.split_at_mut(columns / 2 * stride);
+            rayon::join(|| self.solve(left, stride), || self.solve(right, stride));
         } else {
-            let mut b = b;
-            self.solve_lower(b.rb_mut());
-            self.solve_upper(b);
+            self.solve_lower(b, stride);
+            self.solve_upper(b, stride);
         }
     }
 
     /// The pivots: squares of the diagonal of U.
     pub fn pivots(&self) -> impl Iterator<Item = f64> {
         self.panels.iter().flat_map(|panel| {
-            (0..panel.values.ncols()).map(|c| {
-                let value = panel.values[(panel.start + c, c)].wide();
+            (0..panel.width).map(|c| {
+                let value = panel.column(c)[panel.start + c].wide();
                 value * value
             })
         })
     }
 
     /// B ← U⁻ᵀB, the columns shared out among idle threads.
-    fn solve_lower_shared(&self, b: MatMut<R>) {
-        if b.nrows() > 2 * PANEL && b.ncols() > PANEL / 4 {
-            let half = b.ncols() / 2;
-            let (left, right) = b.split_at_col_mut(half);
-            rayon::join(|| self.solve_lower_shared(left), || self.solve_lower_shared(right));
+    fn solve_lower_shared(&self, b: &mut [R], stride: usize) {
+        let columns = b.len() / stride;
+        if self.order() > 2 * PANEL && columns > PANEL / 4 {
+            let (left, right) = b.split_at_mut(columns / 2 * stride);
+            rayon::join(|| self.solve_lower_shared(left, stride), || self.solve_lower_shared(right, stride));
         } else {
-            self.solve_lower(b);
+            self.solve_lower(b, stride);
         }
     }
 
     /// B ← U⁻ᵀB.
-    pub fn solve_lower(&self, mut b: MatMut<R>) {
-        if b.ncols() == 1
-            && let Some(x) = b.rb_mut().col_mut(0).try_as_col_major_mut()
-        {
-            return self.solve_lower_vector(x.as_slice_mut());
+    pub fn solve_lower(&self, b: &mut [R], stride: usize) {
+        if b.len() == stride {
+            return self.solve_lower_vector(b);
         }
         for panel in &self.panels {
-            let (above, diagonal) = panel.split();
-            let (top, rest) = b.rb_mut().split_at_row_mut(panel.start);
-            let mut head = rest.subrows_mut(0, diagonal.ncols());
-            matmul(head.rb_mut(), Accum::Add, above.transpose(), top.rb(), R::narrow(-1.0), Par::Seq);
-            solve_lower_triangular_in_place(diagonal.transpose(), head, Par::Seq);
+            for first in (0..panel.width).step_by(BLOCK) {
+                let (at, height) = (panel.start + first, BLOCK.min(panel.width - first));
+                let known =
+                    skinny::product_of(&panel.values[first * panel.end()..], panel.end(), height, b, stride, 0..at);
+                let triangle = Triangle::new(panel, first, height);
+                vectorise(
+                    #[inline(always)]
+                    || triangle.solve(&known, b, stride, at),
+                );
+            }
         }
     }
 
     /// B ← U⁻¹B.
-    pub fn solve_upper(&self, mut b: MatMut<R>) {
-        if b.ncols() == 1
-            && let Some(x) = b.rb_mut().col_mut(0).try_as_col_major_mut()
-        {
-            return self.solve_upper_vector(x.as_slice_mut());
+    pub fn solve_upper(&self, b: &mut [R], stride: usize) {
+        if b.len() == stride {
+            return self.solve_upper_vector(b);
         }
+        let columns = b.len() / stride.max(1);
+        let mut b = MatMut::from_column_major_slice_mut(b, stride, columns);
         for panel in self.panels.iter().rev() {
             let (above, diagonal) = panel.split();
             let (top, rest) = b.rb_mut().split_at_row_mut(panel.start);
-            let mut head = rest.subrows_mut(0, diagonal.ncols());
+            let mut head = rest.subrows_mut(0, panel.width);
             solve_upper_triangular_in_place(diagonal, head.rb_mut(), Par::Seq);
             matmul(top, Accum::Add, above, head.rb(), R::narrow(-1.0), Par::Seq);
         }
@@ -195,8 +226,8 @@ impl<R: Working> Cholesky<R> {
             #[inline(always)]
             || {
                 for panel in &self.panels {
-                    for c in 0..panel.values.ncols() {
-                        let (k, column) = (panel.start + c, panel.values.col_as_slice(c));
+                    for c in 0..panel.width {
+                        let (k, column) = (panel.start + c, panel.column(c));
                         x[k] = (x[k] - dot_in_lanes(&column[..k], &x[..k])) / column[k];
                     }
                 }
@@ -210,8 +241,8 @@ impl<R: Working> Cholesky<R> {
             #[inline(always)]
             || {
                 for panel in self.panels.iter().rev() {
-                    for c in (0..panel.values.ncols()).rev() {
-                        let (k, column) = (panel.start + c, panel.values.col_as_slice(c));
+                    for c in (0..panel.width).rev() {
+                        let (k, column) = (panel.start + c, panel.column(c));
                         let value = x[k] / column[k];
                         x[k] = value;
                         for (x, u) in x[..k].iter_mut().zip(&column[..k]) {
@@ -221,6 +252,59 @@ impl<R: Working> Cholesky<R> {
                 }
             },
         );
+    }
+}
+
+/// A block of the diagonal of U, ready to be solved with.
+struct Triangle<R> {
+    height: usize,
+    /// The rows of U right of the diagonal, and zeros.
+    rows: [[R; BLOCK]; BLOCK],
+    inverse: [R; BLOCK],
+}
+
+/// Right-hand sides that a triangle is solved with at once.
+const AT_ONCE: usize = 4;
+
+impl<R: Working> Triangle<R> {
+    fn new(panel: &Panel<R>, first: usize, height: usize) -> Self {
+        let mut triangle = Self { height, rows: [[R::default(); BLOCK]; BLOCK], inverse: [R::default(); BLOCK] };
+        for c in 0..height {
+            let column = &panel.column(first + c)[panel.start + first..];
+            for (row, value) in triangle.rows.iter_mut().zip(&column[..c]) {
+                row[c] = *value;
+            }
+            triangle.inverse[c] = R::narrow(1.0) / column[c];
+        }
+        triangle
+    }
+
+    /// Rows `at` and on of B, less what is known of them.
+    #[inline(always)]
+    fn solve(&self, known: &[R], b: &mut [R], stride: usize, at: usize) {
+        let mut known = known.chunks_exact(self.height);
+        for group in b.chunks_mut(AT_ONCE * stride) {
+            let mut x = [[R::default(); BLOCK]; AT_ONCE];
+            for (x, b) in x.iter_mut().zip(group.chunks_exact(stride)) {
+                let known = known.next().unwrap_or(&[]);
+                for ((x, b), known) in x.iter_mut().zip(&b[at..at + self.height]).zip(known) {
+                    *x = *b - *known;
+                }
+            }
+            for c in 0..self.height {
+                let row = &self.rows[c];
+                for x in &mut x {
+                    let value = x[c] * self.inverse[c];
+                    for l in 0..BLOCK {
+                        x[l] -= value * row[l];
+                    }
+                    x[c] = value;
+                }
+            }
+            for (x, b) in x.iter().zip(group.chunks_exact_mut(stride)) {
+                b[at..at + self.height].copy_from_slice(&x[..self.height]);
+            }
+        }
     }
 }
 
@@ -250,12 +334,12 @@ mod tests {
         let b = |i: usize, c: usize| (0..n).map(|j| entry(i, j) * expected(j, c)).sum::<f64>();
         let mut worst = 0.0_f64;
         for columns in [1, 3] {
-            let mut x = Mat::from_fn(n, columns, b);
-            factor.solve(x.as_mut());
-            for c in 0..columns {
-                for i in 0..n {
-                    worst = worst.max((x[(i, c)] - expected(i, c)).abs());
-                }
+            let at = |k: usize| (k % n, k / n);
+            let mut x: Vec<f64> = (0..n * columns).map(at).map(|(i, c)| b(i, c)).collect();
+            factor.solve(&mut x, n);
+            for (k, x) in x.into_iter().enumerate() {
+                let (i, c) = at(k);
+                worst = worst.max((x - expected(i, c)).abs());
             }
         }
         worst
@@ -272,16 +356,16 @@ mod tests {
     fn grows() {
         for (m, n) in [(1, 2), (100, 130), (PANEL, PANEL + 1), (PANEL - 3, 3 * PANEL)] {
             let mut grown = factor(0..m);
-            let mut columns = Mat::from_fn(m, n - m, |i, j| entry(i, m + j));
-            grown.solve_lower(columns.as_mut());
+            let mut columns: Vec<f64> = (m..n).flat_map(|j| (0..m).map(move |i| entry(i, j))).collect();
+            grown.solve_lower(&mut columns, m);
             let control = Control::default();
             let corner = Cholesky::new(n - m, 1e-12, &control, |q, column| {
                 for (p, value) in column.iter_mut().enumerate() {
-                    let known: f64 = (0..m).map(|i| columns[(i, p)] * columns[(i, q)]).sum();
+                    let known: f64 = (0..m).map(|i| columns[p * m + i] * columns[q * m + i]).sum();
                     *value = entry(m + p, m + q) - known;
                 }
             });
-            grown.append(|c| columns.col_as_slice(c), corner.unwrap());
+            grown.append(|c| &columns[c * m..(c + 1) * m], corner.unwrap());
             assert_eq!(grown.pivots().count(), n);
             assert!(error(&grown, n) < 1e-9, "{m} to {n}");
         }

@@ -118,7 +118,7 @@ impl<'a> Coupled<'a> {
             1.0,
             Par::Seq,
         );
-        self.inner.solve(MatMut::from_column_major_slice_mut(&mut inner, rank * classes, 1));
+        self.inner.solve(&mut inner, rank * classes);
         let mut back = scaled;
         matmul(
             MatMut::from_column_major_slice_mut(&mut back, n, classes),

@@ -9,8 +9,7 @@
 //! the passes; where each has few rows and of its own, each by itself, on one thread. Between two steps few rows come in
 //! or go out, so that factors serve for many steps.
 
-use faer::prelude::Reborrow;
-use faer::{Mat, MatMut};
+use faer::Mat;
 use rayon::prelude::*;
 
 use crate::design::{Accuracy, Design};
@@ -71,20 +70,21 @@ enum Factor<T> {
 }
 
 impl<T: Working> Factor<T> {
-    /// B ← (UᵀU)⁻¹B.
-    fn solve(&self, mut b: MatMut<f64>) {
+    /// B ← (UᵀU)⁻¹B for columns of length `order`.
+    fn solve(&self, b: &mut [f64], order: usize) {
         match self {
-            Self::Double(factor) => factor.solve(b),
+            Self::Double(factor) => factor.solve(b, order),
             Self::Working(factor) => {
                 // Scaled to 1, so that single precision neither overflows nor loses small residuals.
-                let scales: Vec<f64> =
-                    b.rb().col_iter().map(|column| column.norm_max().max(f64::MIN_POSITIVE)).collect();
-                let mut narrow = Mat::<T>::from_fn(b.nrows(), b.ncols(), |j, c| T::narrow(b[(j, c)] / scales[c]));
-                factor.solve(narrow.as_mut());
-                for (c, scale) in scales.into_iter().enumerate() {
-                    for j in 0..b.nrows() {
-                        b[(j, c)] = narrow[(j, c)].wide() * scale;
-                    }
+                let scale = |column: &[f64]| column.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()));
+                let scales: Vec<f64> = b.chunks_exact(order).map(scale).collect();
+                let mut narrow: Vec<T> = Vec::with_capacity(b.len());
+                for (column, scale) in b.chunks_exact(order).zip(&scales) {
+                    narrow.extend(column.iter().map(|v| T::narrow(v / scale)));
+                }
+                factor.solve(&mut narrow, order);
+                for ((column, narrow), scale) in b.chunks_exact_mut(order).zip(narrow.chunks_exact(order)).zip(scales) {
+                    column.iter_mut().zip(narrow).for_each(|(v, narrow)| *v = narrow.wide() * scale);
                 }
             }
         }
@@ -137,9 +137,9 @@ impl<T: Working> Directions<'_, T> {
         for _ in 0..MAX_PASSES {
             if let Some(shared) = &preconditioner.shared {
                 let sharing: Vec<usize> = (0..open.len()).filter(|&c| open[c].own.is_none()).collect();
-                let mut block = Mat::<f64>::from_fn(rank + 1, sharing.len(), |j, c| open[sharing[c]].residual[j]);
-                shared.solve(block.as_mut());
-                sharing.iter().enumerate().for_each(|(k, &c)| open[c].aim(block.col_as_slice(k)));
+                let mut block: Vec<f64> = sharing.iter().flat_map(|&c| &open[c].residual).copied().collect();
+                shared.solve(&mut block, rank + 1);
+                sharing.iter().zip(block.chunks_exact(rank + 1)).for_each(|(&c, solved)| open[c].aim(solved));
             }
             open.par_iter_mut().filter(|system| system.own.is_some()).for_each(|system| system.aim_by_own());
             open.retain(|system| !system.done);
@@ -299,9 +299,9 @@ impl<'a, T: Working> System<'a, T> {
     /// The next search direction by its own preconditioner.
     fn aim_by_own(&mut self) {
         if let Some(own) = self.own {
-            let mut solved = Mat::<f64>::from_fn(self.residual.len(), 1, |j, _| self.residual[j]);
-            own.solve(solved.as_mut());
-            self.aim(solved.col_as_slice(0));
+            let mut solved = self.residual.clone();
+            own.solve(&mut solved, self.residual.len());
+            self.aim(&solved);
         }
     }
 

@@ -14,13 +14,13 @@
 //! set: their columns of V are columns of R. The factor is single precision: rounds recompute their
 //! residual in f64, which makes them the iterative refinement.
 
-use faer::linalg::matmul::matmul;
+use faer::Mat;
 use faer::linalg::solvers::Solve;
-use faer::{Accum, Mat, Par};
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
 use crate::observe::Control;
+use crate::skinny;
 
 use super::cholesky::{Cholesky, Working};
 
@@ -40,7 +40,8 @@ pub(super) struct KktFactor<R> {
     border: Vec<Border>,
     /// Border column of each Gram row (entering or leaving), or `ABSENT`.
     column: Vec<u32>,
-    v: Mat<R>,
+    /// Columns as long as the base set, and room for more.
+    v: Vec<R>,
     vtv: Mat<R>,
     ridge: f64,
     /// A pivot that is none.
@@ -101,7 +102,7 @@ impl<R: Working> KktFactor<R> {
             cholesky,
             border: Vec::new(),
             column: vec![ABSENT; gram.n()],
-            v: Mat::zeros(m, 0),
+            v: Vec::new(),
             vtv: Mat::zeros(0, 0),
             ridge,
             tiny,
@@ -151,20 +152,25 @@ impl<R: Working> KktFactor<R> {
             }
         })?;
         // The rows of V that the columns that stay get below.
-        let mut below = Mat::<R>::from_fn(rows.len(), stay.len(), |p, c| {
-            R::narrow(if stay[c] == Border::Ones { 1.0 } else { 0.0 }) - self.vtv[(entered[p], stayed[c])]
-        });
-        corner.solve_lower(below.as_mut());
-        let mut vtv = Mat::from_fn(stay.len(), stay.len(), |a, b| self.vtv[(stayed[a], stayed[b])]);
-        matmul(vtv.as_mut(), Accum::Add, below.transpose(), below.as_ref(), R::narrow(1.0), Par::Seq);
-        let m = self.base.len();
-        let mut v = Mat::<R>::zeros(m + rows.len(), stay.len());
-        for (c, &old) in stayed.iter().enumerate() {
-            let column = v.col_as_slice_mut(c);
-            column[..m].copy_from_slice(self.v.col_as_slice(old));
-            column[m..].copy_from_slice(below.col_as_slice(c));
+        let mut below: Vec<R> = Vec::with_capacity(rows.len() * stay.len());
+        for (border, &c) in stay.iter().zip(&stayed) {
+            let direct = R::narrow(if *border == Border::Ones { 1.0 } else { 0.0 });
+            below.extend(entered.iter().map(|&p| direct - self.vtv[(p, c)]));
         }
-        self.cholesky.append(|c| self.v.col_as_slice(entered[c]), corner);
+        let k = rows.len();
+        corner.solve_lower(&mut below, k);
+        let mut added = skinny::product(&below, k, stay.len(), &below, k);
+        added.resize(stay.len() * stay.len(), R::default()); // if k is 0
+        let vtv =
+            Mat::from_fn(stay.len(), stay.len(), |a, b| self.vtv[(stayed[a], stayed[b])] + added[b * stay.len() + a]);
+        let m = self.base.len();
+        let mut v = Vec::with_capacity((m + k) * stay.len());
+        for (c, &old) in stayed.iter().enumerate() {
+            v.extend_from_slice(self.v_column(old));
+            v.extend_from_slice(&below[c * k..(c + 1) * k]);
+        }
+        let column = |c: usize| &self.v[entered[c] * m..(entered[c] + 1) * m];
+        self.cholesky.append(column, corner);
 
         self.reset();
         self.border = stay;
@@ -179,6 +185,11 @@ impl<R: Working> KktFactor<R> {
         self.base.extend(rows);
         (self.v, self.vtv) = (v, vtv);
         Ok(())
+    }
+
+    fn v_column(&self, c: usize) -> &[R] {
+        let m = self.base.len();
+        &self.v[c * m..(c + 1) * m]
     }
 
     fn column_of(&self, border: Border) -> Option<usize> {
@@ -211,13 +222,13 @@ impl<R: Working> KktFactor<R> {
             return Vec::new();
         }
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
-        if self.v.ncols() <= total {
+        self.v.resize((total + 1) * m, R::default());
+        if self.vtv.ncols() < total {
             let capacity = (total + total / 5).max(64);
-            self.v.resize_with(m, capacity + 1, |_, _| R::default());
             self.vtv.resize_with(capacity, capacity, |_, _| R::default());
         }
         for (c, &border) in new.iter().enumerate() {
-            let column = self.v.col_as_slice_mut(old + c);
+            let column = &mut self.v[(old + c) * m..(old + c + 1) * m];
             match border {
                 Border::Ones => column.fill(R::narrow(1.0)),
                 Border::Enter(i) => {
@@ -235,27 +246,19 @@ impl<R: Working> KktFactor<R> {
             }
         }
         if let Some(right) = right {
-            self.v.col_as_slice_mut(total).copy_from_slice(right);
+            self.v[total * m..].copy_from_slice(right);
         }
         self.border.extend_from_slice(new);
-        self.cholesky.solve_lower(self.v.as_mut().subcols_mut(old, columns));
-        let mut products = Mat::<R>::zeros(total, columns);
-        matmul(
-            products.as_mut(),
-            Accum::Replace,
-            self.v.as_ref().subcols(0, total).transpose(),
-            self.v.as_ref().subcols(old, columns),
-            R::narrow(1.0),
-            Par::Seq,
-        );
+        self.cholesky.solve_lower(&mut self.v[old * m..(old + columns) * m], m);
+        let mut products = skinny::product(&self.v, m, total, &self.v[old * m..(old + columns) * m], m);
         for c in 0..new.len() {
             for r in 0..total {
-                let value = products[(r, c)];
+                let value = products[c * total + r];
                 self.vtv[(r, old + c)] = value;
                 self.vtv[(old + c, r)] = value;
             }
         }
-        if right.is_some() { products.col_as_slice(new.len()).to_vec() } else { Vec::new() }
+        products.split_off(new.len() * total)
     }
 
     /// Solves for the free set: returns x (in the order of `free`) and b.
@@ -294,14 +297,15 @@ impl<R: Working> KktFactor<R> {
         });
         schur.partial_piv_lu().solve_in_place(small.as_mut());
 
-        let mut z = Mat::<R>::zeros(self.border.len(), 1);
+        let (m, width) = (self.base.len(), self.border.len());
+        let mut z = vec![R::default(); width];
         for (a, &c) in columns.iter().enumerate() {
-            z[(c, 0)] = R::narrow(small[(a, 0)]);
+            z[c] = R::narrow(small[(a, 0)]);
         }
-        let v = self.v.as_ref();
-        let mut w = v.subcols(self.border.len(), 1).to_owned();
-        matmul(w.as_mut(), Accum::Add, v.subcols(0, self.border.len()), z.as_ref(), R::narrow(-1.0), Par::Seq);
-        self.cholesky.solve_upper(w.as_mut());
+        let mut w = self.v_column(width).to_vec();
+        let moved = skinny::transposed(&self.v, m, width, 0, &z, width);
+        w.iter_mut().zip(moved).for_each(|(w, moved)| *w -= moved);
+        self.cholesky.solve_upper(&mut w, m);
 
         let mut entered = 1;
         let x = free
@@ -311,7 +315,7 @@ impl<R: Working> KktFactor<R> {
                     entered += 1;
                     small[(entered - 1, 0)] * scale
                 }
-                q => w[(q as usize, 0)].wide() * scale,
+                q => w[q as usize].wide() * scale,
             })
             .collect();
         (x, small[(0, 0)] * scale)

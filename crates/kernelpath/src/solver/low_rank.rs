@@ -184,10 +184,10 @@ impl Woodbury<'_> {
             inner.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
         }
         if let [one] = &self.inner[..] {
-            one.solve(MatMut::from_column_major_slice_mut(&mut inner, rank, vectors.len()));
+            one.solve(&mut inner, rank);
         } else {
             inner.par_chunks_mut(rank).zip(vectors).for_each(|(part, of)| {
-                self.inner[of.column].solve(MatMut::from_column_major_slice_mut(part, rank, 1));
+                self.inner[of.column].solve(part, rank);
             });
         }
         let rows = self.factor.values.par_chunks(ROWS * rank);

@@ -1,7 +1,5 @@
 //! What conjugate gradients divide by: an approximate inverse of I + S½KS½.
 
-use faer::Mat;
-
 use crate::error::Result;
 use crate::gram::Gram;
 use crate::observe::Control;
@@ -46,16 +44,15 @@ impl<'a, T: Working> Preconditioner<'a, T> {
                 let n = full.len();
                 // Rows with hardly any curvature in this column are decoupled from the others.
                 let coupled = |root: &[f64], i: usize| root[i] > 0.03 * full[i];
-                let mut block = Mat::<T>::from_fn(n, vectors.len(), |i, c| {
-                    let Of { root, vector, .. } = vectors[c];
-                    T::narrow(if coupled(root, i) { vector[i] / sizes[c] } else { 0.0 })
-                });
-                factor.solve(block.as_mut());
-                let column = |(c, Of { root, vector, .. }): (usize, &Of)| {
-                    let solved = block.col_as_slice(c);
-                    (0..n).map(|i| if coupled(root, i) { solved[i].wide() * sizes[c] } else { vector[i] }).collect()
+                let mut block: Vec<T> = Vec::with_capacity(n * vectors.len());
+                for (Of { root, vector, .. }, size) in vectors.iter().zip(&sizes) {
+                    block.extend((0..n).map(|i| T::narrow(if coupled(root, i) { vector[i] / size } else { 0.0 })));
+                }
+                factor.solve(&mut block, n);
+                let column = |((Of { root, vector, .. }, size), solved): ((&Of, &f64), &[T])| {
+                    (0..n).map(|i| if coupled(root, i) { solved[i].wide() * size } else { vector[i] }).collect()
                 };
-                vectors.iter().enumerate().map(column).collect()
+                vectors.iter().zip(&sizes).zip(block.chunks_exact(n)).map(column).collect()
             }
         }
     }
