@@ -62,9 +62,10 @@ class Machines:
         """
         if not self.votes:
             return values
-        won = values > 0.0
-        votes = won @ self.plus.astype(float) + ~won @ self.minus.astype(float)
-        sums = values @ (self.plus.astype(float) - self.minus.astype(float))
+        signs = self.plus.astype(float) - self.minus.astype(float)
+        # A machine's vote is for its second class, or moves to its first.
+        votes = (values > 0.0).astype(float) @ signs + self.minus.sum(axis=0)
+        sums = values @ signs
         return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
     def probabilities(self, positive: Matrix) -> Matrix:

@@ -1,6 +1,6 @@
 //! The kernel matrix that every fold, every C and the refit share, and its memory plan.
 
-use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
+use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
 use crate::data::Rows;
@@ -53,6 +53,9 @@ pub(crate) const TILE: usize = 128;
 
 /// Rows and columns of the blocks of a product with the matrix.
 const BAND: usize = 512;
+
+/// Rows whose part for a few hundred columns stays in the second cache.
+const CROSS_BAND: usize = 64;
 
 /// Rows of the blocks of a product in working precision.
 const APPLY_BAND: usize = 256;
@@ -192,30 +195,44 @@ impl<T: Entry> Gram<T> {
     }
 
     /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread. Rows of zeros
-    /// in the vectors are left out.
+    /// in the vectors are left out, unless few stand between others.
     pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
+        const BRIDGED: usize = 8;
         let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
         let used: Vec<usize> = (0..own.len()).filter(|&k| b.iter().any(|c| c[k] != 0.0)).collect();
-        // Stretches of columns that lie side by side, as those of a class do.
+        // Stretches of columns that lie side by side, as those of a class do, and where in them the used ones are.
         let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
+        let (mut places, mut length) = (Vec::with_capacity(used.len()), 0);
         for &k in &used {
+            let end = own[k] + 1;
             match stretches.last_mut() {
-                Some(last) if last.end == own[k] => last.end += 1,
-                _ => stretches.push(own[k]..own[k] + 1),
+                Some(last) if end <= last.end + BRIDGED => {
+                    length += end - last.end;
+                    last.end = end;
+                }
+                _ => {
+                    length += 1;
+                    stretches.push(own[k]..end);
+                }
+            }
+            places.push(length - 1);
+        }
+        let mut right = vec![0.0; length * b.len()];
+        for (b, right) in b.iter().zip(right.chunks_exact_mut(length.max(1))) {
+            for (&k, &place) in used.iter().zip(&places) {
+                right[place] = b[k];
             }
         }
-        let right = Mat::<f64>::from_fn(used.len(), b.len(), |k, c| b[c][used[k]]);
-        for rows in wanted.chunks(BAND) {
-            let mut left = Mat::<f64>::zeros(used.len(), rows.len());
+        let mut left = vec![0.0; length * CROSS_BAND.min(wanted.len())];
+        for rows in wanted.chunks(CROSS_BAND) {
             vectorise(
                 #[inline(always)]
                 || {
-                    for (c, &i) in rows.iter().enumerate() {
-                        let (row, column) = (self.row(i), left.col_as_slice_mut(c));
-                        let mut at = 0;
+                    for (&i, target) in rows.iter().zip(left.chunks_exact_mut(length.max(1))) {
+                        let (row, mut at) = (self.row(i), 0);
                         for stretch in &stretches {
                             let values = &row[stretch.clone()];
-                            for (value, k) in column[at..at + values.len()].iter_mut().zip(values) {
+                            for (value, k) in target[at..at + values.len()].iter_mut().zip(values) {
                                 *value = k.wide();
                             }
                             at += values.len();
@@ -223,9 +240,12 @@ impl<T: Entry> Gram<T> {
                     }
                 },
             );
-            let product = left.transpose() * &right;
+            let product = skinny::product(&left, length, rows.len(), &right, length);
             for (c, out) in out.iter_mut().enumerate() {
-                out.extend_from_slice(product.col_as_slice(c));
+                match product.get(c * rows.len()..(c + 1) * rows.len()) {
+                    Some(column) => out.extend_from_slice(column),
+                    None => out.extend(rows.iter().map(|_| 0.0)), // no vector has an entry
+                }
             }
         }
         out
