@@ -129,40 +129,60 @@ pub(crate) fn certify_features(
 }
 
 /// Σ w L(y, f + b).
-fn losses(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
-    y.iter().zip(weight).zip(f).map(|((&y, &w), &f)| weighted(w, || loss.value(y, f + b))).sum()
+pub(crate) fn losses(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
+    loss.sum(
+        [y, weight, f],
+        #[inline(always)]
+        |loss, [y, w, f]| [weighted(w, loss.value(y, f + b))],
+    )[0]
 }
 
 /// −Σ w L*(y, −θ/w).
-fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) -> f64 {
-    let value = |((&y, &w), &t): ((&f64, &f64), &f64)| {
-        let (lo, hi) = loss.domain(y);
-        weighted(w, || loss.dual_value(y, (t / w).clamp(lo, hi)))
-    };
-    y.iter().zip(weight).zip(theta).map(value).sum()
+pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) -> f64 {
+    loss.sum(
+        [y, weight, theta],
+        #[inline(always)]
+        |loss, [y, w, t]| {
+            let (lo, hi) = loss.domain(y);
+            // (NaN stays, and shows.)
+            let a = if t / w < lo { lo } else { t / w };
+            [weighted(w, loss.dual_value(y, if a > hi { hi } else { a }))]
+        },
+    )[0]
 }
 
 /// Objectives that differ by the rounding of the losses are equal: both can be 0, where all targets are the same.
 fn rounding(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
-    let rounding = |((&y, &w), &f): ((&f64, &f64), &f64)| {
-        let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
-        weighted(w, || error * (loss.pull(y, f + b).abs() + error))
-    };
-    y.iter().zip(weight).zip(f).map(rounding).sum()
+    loss.sum(
+        [y, weight, f],
+        #[inline(always)]
+        |loss, [y, w, f]| {
+            let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
+            [weighted(w, error * (loss.pull(y, f + b).abs() + error))]
+        },
+    )[0]
 }
 
 /// θ = w a(f + b), with b moved to where Σθ = 0.
 fn slopes(loss: Loss, y: &[f64], claim: Claim) -> Vec<f64> {
     let Claim { weight, b, k_beta, .. } = claim;
     let b = best_intercept(loss, y, weight, k_beta, b);
-    let slope = |i: usize| weighted(weight[i], || loss.pull(y[i], k_beta[i] + b));
-    let theta: Vec<f64> = (0..y.len()).map(slope).collect();
+    let mut theta = vec![0.0; y.len()];
+    loss.vectorised(
+        #[inline(always)]
+        |loss| {
+            for (((theta, &y), &w), &f) in theta.iter_mut().zip(y).zip(weight).zip(k_beta) {
+                *theta = weighted(w, loss.pull(y, f + b));
+            }
+        },
+    );
     feasible(loss, y, weight, &theta)
 }
 
 /// w · value, and 0 at weight 0 whatever the value.
-fn weighted(w: f64, value: impl FnOnce() -> f64) -> f64 {
-    if w == 0.0 { 0.0 } else { w * value() }
+#[inline(always)]
+fn weighted(w: f64, value: f64) -> f64 {
+    if w == 0.0 { 0.0 } else { w * value }
 }
 
 /// θ in the box with Σθ = 0 to rounding: 0 is in every box, so shrinking keeps feasibility.

@@ -82,7 +82,8 @@ pub(crate) fn sigmoid(x: f64) -> f64 {
 /// x log x, 0 at 0.
 #[inline(always)]
 fn xlogx(x: f64) -> f64 {
-    if x > 0.0 { x * ln_positive(x) } else { 0.0 }
+    let value = x * ln_positive(x);
+    if x > 0.0 { value } else { 0.0 }
 }
 
 impl Loss {
@@ -106,16 +107,21 @@ impl Loss {
         )
     }
 
-    /// Sums of terms of `length` rows, in a fixed order that SIMD can follow. `term` must be `#[inline(always)]`.
+    /// Sums over the rows of `columns` of terms of their numbers, in a fixed order that SIMD can follow. The first column
+    /// says how many rows there are. `term` must be `#[inline(always)]`.
     #[inline]
-    pub(crate) fn sum<const K: usize>(self, length: usize, term: impl Fn(Self, usize) -> [f64; K]) -> [f64; K] {
+    pub(crate) fn sum<const N: usize, const K: usize>(
+        self,
+        columns: [&[f64]; N],
+        term: impl Fn(Self, [f64; N]) -> [f64; K],
+    ) -> [f64; K] {
         self.vectorised(
             #[inline(always)]
             |loss| {
                 sum_in_lanes(
-                    length,
+                    columns,
                     #[inline(always)]
-                    |i| term(loss, i),
+                    |row| term(loss, row),
                 )
             },
         )
@@ -360,10 +366,7 @@ impl Loss {
     #[inline(always)]
     pub fn dual_value(self, y: f64, a: f64) -> f64 {
         let (lo, hi) = self.domain(y);
-        if !(lo..=hi).contains(&a) {
-            return f64::NEG_INFINITY;
-        }
-        match self {
+        let value = match self {
             Self::Hinge | Self::Quantile { .. } => y * a,
             Self::EpsilonInsensitive { epsilon } => y * a - epsilon * a.abs(),
             Self::SquaredHinge | Self::Squared => y * a - 0.25 * a * a,
@@ -374,7 +377,10 @@ impl Loss {
             Self::Dwd => (y * a).sqrt(),
             Self::Huber { .. } => y * a - 0.5 * a * a,
             Self::Expectile { tau } => y * a - 0.25 * a * a / asymmetry(tau, a),
-        }
+        };
+        // Computed in any case: a branch would not be SIMD.
+        let value = if a >= lo { value } else { f64::NEG_INFINITY };
+        if a <= hi { value } else { f64::NEG_INFINITY }
     }
 
     /// The scale of f: 1 for labels, the spread of the targets otherwise.
@@ -480,14 +486,17 @@ impl Smoothed {
 /// The b that minimises Σ w L(y, f + b), where the pull Σ w a(f + b), falling in b, changes sign.
 pub(crate) fn best_intercept(loss: Loss, y: &[f64], weight: &[f64], f: &[f64], near: f64) -> f64 {
     let rows: Vec<usize> = (0..y.len()).filter(|&i| weight[i] > 0.0).collect();
+    let of_rows = |values: &[f64]| rows.iter().map(|&i| values[i]).collect::<Vec<f64>>();
+    let (y, weight, f) = (of_rows(y), of_rows(weight), of_rows(f));
     let sums = |b: f64| {
-        let add = |(pull, curvature): (f64, f64), &i: &usize| {
-            let g = f[i] + b;
-            (pull + weight[i] * loss.pull(y[i], g), curvature + weight[i] * loss.curvature(y[i], g))
-        };
-        rows.iter().fold((0.0, 0.0), add)
+        let [pull, curvature] = loss.sum(
+            [&y, &weight, &f],
+            #[inline(always)]
+            |loss, [y, w, f]| [w * loss.pull(y, f + b), w * loss.curvature(y, f + b)],
+        );
+        (pull, curvature)
     };
-    let largest = rows.iter().fold(near.abs(), |a, &i| a.max(y[i].abs() + f[i].abs()));
+    let largest = y.iter().zip(&f).fold(near.abs(), |a, (y, f)| a.max(y.abs() + f.abs()));
     let unit = if largest > 0.0 { largest } else { 1.0 };
     balanced(near, unit, sums, |_, step, width| step <= f64::EPSILON * unit || width <= 1e-14 * unit)
 }

@@ -24,15 +24,17 @@ impl<R, F: FnOnce() -> R> pulp::WithSimd for Closure<F> {
     }
 }
 
-/// aᵀb, summed in order.
+/// aᵀb, summed in lanes.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    vectorise(
+        #[inline(always)]
+        || dot_in_lanes(a, b),
+    )
 }
 
 /// aᵀb in the precision of `b`, summed in lanes; for use inside [`vectorise`].
 #[inline(always)]
 pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R>>(a: &[T], b: &[R]) -> R {
-    const LANES: usize = 16;
     let mut lanes = [R::default(); LANES];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     // By position: the `next` of two zipped iterators is not always inlined, and then nothing is SIMD.
@@ -46,30 +48,68 @@ pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R
     lanes.into_iter().chain(rest).fold(R::default(), |sum, value| sum + value)
 }
 
-/// Sums of terms in a fixed order that SIMD can follow; for use inside [`vectorise`], with an `#[inline(always)]` term.
+/// Sums over the rows of `columns` of terms of their numbers, in a fixed order that SIMD can follow; for use inside
+/// [`vectorise`], with an `#[inline(always)]` term. The first column says how many rows there are.
 #[inline(always)]
-pub(crate) fn sum_in_lanes<const K: usize>(length: usize, term: impl Fn(usize) -> [f64; K]) -> [f64; K] {
-    const LANES: usize = 16;
+#[allow(clippy::needless_range_loop)] // by position in all columns
+pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    term: impl Fn([f64; N]) -> [f64; K],
+) -> [f64; K] {
     let mut lanes = [[0.0; LANES]; K];
-    let whole = length - length % LANES;
-    for start in (0..whole).step_by(LANES) {
-        #[allow(clippy::needless_range_loop)] // lanes side by side, or it would not be SIMD
-        for l in 0..LANES {
-            let term = term(start + l);
-            for k in 0..K {
-                lanes[k][l] += term[k];
+    let n = columns[0].len();
+    let mut blocks = [[[0.0; BLOCK]; 0].as_slice(); N];
+    let mut last = [[0.0; BLOCK]; N];
+    for k in 0..N {
+        let (whole, rest) = columns[k][..n].as_chunks::<BLOCK>();
+        blocks[k] = whole;
+        last[k][..rest.len()].copy_from_slice(rest);
+    }
+    for at in 0..n / BLOCK {
+        let mut rows = [&last[0]; N];
+        for k in 0..N {
+            rows[k] = &blocks[k][at];
+        }
+        add_terms(rows, BLOCK, &term, &mut lanes);
+    }
+    let mut rows = [&last[0]; N];
+    for k in 0..N {
+        rows[k] = &last[k];
+    }
+    add_terms(rows, n % BLOCK, &term, &mut lanes);
+    lanes.map(|lanes| lanes.iter().sum())
+}
+
+const LANES: usize = 16;
+
+/// Rows whose terms are computed at once, in arrays of one length: a loop that checked each row would not become SIMD.
+const BLOCK: usize = 4 * LANES;
+
+/// Adds the terms of the first `count` rows of a block.
+#[inline(always)]
+fn add_terms<const N: usize, const K: usize>(
+    rows: [&[f64; BLOCK]; N],
+    count: usize,
+    term: &impl Fn([f64; N]) -> [f64; K],
+    lanes: &mut [[f64; LANES]; K],
+) {
+    let mut terms = [[0.0; BLOCK]; K];
+    for l in 0..BLOCK {
+        let mut row = [0.0; N];
+        for k in 0..N {
+            row[k] = rows[k][l];
+        }
+        let term = term(row);
+        for k in 0..K {
+            terms[k][l] = term[k];
+        }
+    }
+    for (lanes, terms) in lanes.iter_mut().zip(&mut terms) {
+        terms[count..].fill(0.0);
+        for part in terms.as_chunks::<LANES>().0 {
+            for l in 0..LANES {
+                lanes[l] += part[l];
             }
         }
     }
-    let mut sums = [0.0; K];
-    for k in 0..K {
-        sums[k] = lanes[k].iter().sum();
-    }
-    for i in whole..length {
-        let term = term(i);
-        for k in 0..K {
-            sums[k] += term[k];
-        }
-    }
-    sums
 }

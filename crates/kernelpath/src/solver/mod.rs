@@ -371,11 +371,11 @@ fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) 
 #[inline(always)]
 fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
     sum_in_lanes(
-        beta.len(),
+        [beta, f, &qp.mid, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        |i| {
-            let above = (beta[i] - qp.mid[i]).max(0.0);
-            [qp.kink_low[i] * (beta[i] - above) + qp.kink_high[i] * above - 0.5 * beta[i] * f[i]]
+        |[beta, f, mid, kink_low, kink_high]| {
+            let above = (beta - mid).max(0.0);
+            [kink_low * (beta - above) + kink_high * above - 0.5 * beta * f]
         },
     )[0]
 }
@@ -383,16 +383,16 @@ fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
 #[inline(always)]
 fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
     sum_in_lanes(
-        beta.len(),
+        [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        |i| {
-            let g = f[i] + b;
-            let (low, high) = (qp.kink_low[i] - g, qp.kink_high[i] - g);
-            let (below, above) = (beta[i].min(qp.mid[i]), beta[i].max(qp.mid[i]));
-            [low.max(0.0) * (qp.mid[i] - below)
-                + high.max(0.0) * (qp.hi[i] - above)
-                + (-low).max(0.0) * (below - qp.lo[i])
-                + (-high).max(0.0) * (above - qp.mid[i])]
+        |[beta, f, lo, mid, hi, kink_low, kink_high]| {
+            let g = f + b;
+            let (low, high) = (kink_low - g, kink_high - g);
+            let (below, above) = (beta.min(mid), beta.max(mid));
+            [low.max(0.0) * (mid - below)
+                + high.max(0.0) * (hi - above)
+                + (-low).max(0.0) * (below - lo)
+                + (-high).max(0.0) * (above - mid)]
         },
     )[0]
 }
@@ -401,12 +401,12 @@ fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
 #[inline(always)]
 fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
     sum_in_lanes(
-        f.len(),
+        [f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        |i| {
-            let g = f[i] + b;
-            let low = if g < qp.kink_low[i] { qp.mid[i] } else { qp.lo[i] };
-            [if g < qp.kink_high[i] { qp.hi[i] } else { low }]
+        |[f, lo, mid, hi, kink_low, kink_high]| {
+            let g = f + b;
+            let low = if g < kink_low { mid } else { lo };
+            [if g < kink_high { hi } else { low }]
         },
     )[0]
 }

@@ -235,12 +235,9 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
             }
             let [primal] = loss.sum(
-                y.len(),
+                [y, mixed.weight, &mixed.beta, &mixed.f],
                 #[inline(always)]
-                |loss, i| {
-                    let value = mixed.weight[i] * loss.value(y[i], mixed.f[i] + mixed.b);
-                    [c * value + 0.5 * mixed.beta[i] * mixed.f[i]]
-                },
+                |loss, [y, w, beta, f]| [c * w * loss.value(y, f + mixed.b) + 0.5 * beta * f],
             );
             (primal, mixed)
         };
@@ -313,24 +310,23 @@ impl<'a, T: Working> Newton<'a, T> {
         // Where a corner of the loss hides the curvature of every row, b would have no equation.
         let bound = loss.curvature_bound().unwrap_or(1.0);
         let floor = if column.majorise { bound } else { 1e-9 * bound };
+        let (weight, beta, f, b) = (&column.weight[..n], &column.beta[..n], &column.f[..n], column.b);
+        let (root, theta) = (&mut system.root[..n], &mut system.residual[..n]);
         loss.vectorised(
             #[inline(always)]
             |loss| {
-                for (i, &y) in y.iter().enumerate() {
-                    let (cw, g) = (c * column.weight[i], column.f[i] + column.b);
-                    if cw > 0.0 {
-                        let at = if column.majorise { g } else { loss.nearest(y, g, column.beta[i] / cw) };
-                        let curvature = loss.curvature(y, at).max(floor);
-                        let theta = cw * (loss.pull(y, at) - curvature * (g - at));
-                        system.root[i] = (cw * curvature).sqrt();
-                        system.residual[i] = theta - column.beta[i];
-                        system.constraint -= theta;
-                    } else {
-                        system.residual[i] = -column.beta[i];
-                    }
+                for i in 0..n {
+                    let (cw, g) = (c * weight[i], f[i] + b);
+                    let at = if column.majorise || cw <= 0.0 { g } else { loss.nearest(y[i], g, beta[i] / cw) };
+                    let curvature = loss.curvature(y[i], at).max(floor);
+                    let slope = cw * (loss.pull(y[i], at) - curvature * (g - at));
+                    root[i] = if cw > 0.0 { (cw * curvature).sqrt() } else { 0.0 };
+                    theta[i] = if cw > 0.0 { slope } else { 0.0 };
                 }
             },
         );
+        system.constraint = -theta.iter().sum::<f64>();
+        theta.iter_mut().zip(beta).for_each(|(theta, beta)| *theta -= beta);
         system.enough = (LAST_GAP * tol * column.primal.abs()).max(STEP_GAP * column.mismatch);
         system
     }
@@ -429,25 +425,17 @@ impl<'a, T: Working> Newton<'a, T> {
         let (linear, quadratic) = (dot(&column.beta, &direction.f), dot(&direction.beta, &direction.f));
         let slope_at = |t: f64| {
             let [pull] = loss.sum(
-                y.len(),
+                [y, column.weight, &column.f, &direction.f],
                 #[inline(always)]
-                |loss, i| {
-                    let step = direction.f[i] + direction.b;
-                    [column.weight[i] * loss.pull(y[i], column.f[i] + column.b + t * step) * step]
+                |loss, [y, w, f, d_f]| {
+                    let step = d_f + direction.b;
+                    [w * loss.pull(y, f + column.b + t * step) * step]
                 },
             );
             linear + t * quadratic - c * pull
         };
         let gap_at = |t: f64| {
-            let [gap, _] = self.mismatch(
-                column.weight,
-                c,
-                #[inline(always)]
-                |i| {
-                    let g = column.f[i] + column.b + t * (direction.f[i] + direction.b);
-                    (column.beta[i] + t * direction.beta[i], g)
-                },
-            );
+            let [gap, _] = self.mismatch(column, c, t, (&direction.beta, &direction.f, direction.b));
             gap
         };
         let Some((t, gap)) = step_length(column.mismatch, gap_at, slope_at) else { return false };
@@ -535,32 +523,31 @@ impl<'a, T: Working> Newton<'a, T> {
 
     /// Sums the terms of the column, and its objective.
     fn measure(&self, column: &mut Column, c: f64) {
-        let [mismatch, loss] = self.mismatch(
-            column.weight,
-            c,
-            #[inline(always)]
-            |i| (column.beta[i], column.f[i] + column.b),
-        );
+        let [mismatch, loss] = self.mismatch(column, c, 0.0, (&column.beta, &column.f, column.b));
         column.mismatch = mismatch;
         column.primal = 0.5 * dot(&column.beta, &column.f) + loss;
         column.gap = relative(mismatch, column.primal);
     }
 
-    /// Sum of the rows' Fenchel–Young terms, given their β and f + b, and of their losses. The first is the gap, where
-    /// β is dual feasible; where it is not, β is clamped, and that has its price.
-    fn mismatch(&self, weight: &[f64], c: f64, at: impl Fn(usize) -> (f64, f64)) -> [f64; 2] {
+    /// Sum of the rows' Fenchel–Young terms, t of the way along a direction in β, f and b, and of their losses. The first
+    /// is the gap, where β is dual feasible; where it is not, β is clamped, and that has its price.
+    fn mismatch(&self, column: &Column, c: f64, t: f64, (d_beta, d_f, d_b): (&[f64], &[f64], f64)) -> [f64; 2] {
         let Shared { loss, y, .. } = self.shared;
         loss.sum(
-            y.len(),
+            [y, column.weight, &column.beta, &column.f, d_beta, d_f],
             #[inline(always)]
-            |loss, i| {
-                let cw = c * weight[i];
-                let (beta, g) = at(i);
-                let (lo, hi) = loss.domain(y[i]);
-                let a = if cw > 0.0 { (beta / cw).max(lo).min(hi) } else { 0.0 };
-                let (value, outside) = (loss.value(y[i], g), beta - cw * a);
-                let mismatch = cw * (value - loss.dual_value(y[i], a) + a * g) + 0.5 * outside * outside;
-                if cw > 0.0 { [mismatch, cw * value] } else { [0.0; 2] }
+            |loss, [y, w, beta, f, d_beta, d_f]| {
+                let cw = c * w;
+                let (beta, g) = (beta + t * d_beta, f + column.b + t * (d_f + d_b));
+                let (lo, hi) = loss.domain(y);
+                // Of a row of weight 0 all is computed and nothing counts: a branch would not be SIMD.
+                let a = (beta / cw).max(lo).min(hi);
+                let (value, outside) = (loss.value(y, g), beta - cw * a);
+                let mismatch = cw * (value - loss.dual_value(y, a) + a * g) + 0.5 * outside * outside;
+                [mismatch, cw * value].map(
+                    #[inline(always)]
+                    |term| if cw > 0.0 { term } else { 0.0 },
+                )
             },
         )
     }

@@ -23,7 +23,7 @@
 
 use rayon::prelude::*;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, dual_losses, losses};
 use crate::design::Accuracy;
 use crate::device::{Basis, Block, Decomposition, Device, Eigenvectors, OfFeatures, Spectrum};
 use crate::error::Result;
@@ -83,11 +83,17 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     /// θ from the slopes at f + b.
     fn pulls(&self, smooth: Smoothed, y: &[f64], f: &[f64], b: f64) -> Vec<f64> {
-        let pull = |i: usize| match self.weight[i] {
-            0.0 => 0.0,
-            w => self.c * w * smooth.pull(y[i], f[i] + b),
-        };
-        (0..y.len()).map(pull).collect()
+        let mut theta = vec![0.0; y.len()];
+        smooth.vectorised(
+            #[inline(always)]
+            |smooth| {
+                for (((theta, &y), &f), &w) in theta.iter_mut().zip(y).zip(f).zip(self.weight) {
+                    let pull = self.c * w * smooth.pull(y, f + b);
+                    *theta = if w == 0.0 { 0.0 } else { pull };
+                }
+            },
+        );
+        theta
     }
 }
 
@@ -282,16 +288,9 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         };
         let gap = |(at, mut state): (usize, State)| {
             let (job, theta) = (&jobs[open[at]], &thetas[at]);
-            let mut primal = 0.5 * squares(&state.coordinates);
-            let mut dual = -0.5 * squares(&products[at]);
-            for i in 0..y.len() {
-                let cw = job.c * job.weight[i];
-                if cw > 0.0 {
-                    primal += cw * loss.value(y[i], state.f[i] + state.b);
-                    let (lo, hi) = loss.domain(y[i]);
-                    dual += cw * loss.dual_value(y[i], (theta[i] / cw).clamp(lo, hi));
-                }
-            }
+            let weight: Vec<f64> = job.weight.iter().map(|w| job.c * w).collect();
+            let primal = losses(loss, y, &weight, state.b, &state.f) + 0.5 * squares(&state.coordinates);
+            let dual = dual_losses(loss, y, &weight, theta) - 0.5 * squares(&products[at]);
             state.objective = primal;
             (state, Certificate { primal, dual }.gap())
         };
