@@ -11,6 +11,7 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use crate::data::Rows;
+use crate::device::{Cpu, Device};
 use crate::error::{Error, Result, human};
 use crate::gram::{Entry, TILE, Tile, available_memory, overflow, shift_for, zeroed};
 use crate::kernel::{KernelFn, Shape};
@@ -74,11 +75,12 @@ impl<T: Entry> Features<T> {
     pub fn compute(nystrom: &Nystrom, x: &Rows, storage: Storage, control: &Control) -> Result<Self> {
         x.check("X")?;
         let rows: Vec<usize> = (0..x.nrows()).collect();
-        Self::of_rows(nystrom, x, &rows, storage, control)
+        Self::of_rows(&Cpu, nystrom, x, &rows, storage, control)
     }
 
     /// Of these rows of `x`, which is checked already, in their order.
     pub(crate) fn of_rows(
+        device: &impl Device,
         nystrom: &Nystrom,
         x: &Rows,
         rows: &[usize],
@@ -101,7 +103,7 @@ impl<T: Entry> Features<T> {
             Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
         };
         let mut features = Self { n, rank, values };
-        nystrom.as_map().fill(x, rows, features.all_mut(), control)?;
+        device.features(&nystrom.as_map(), x, rows, features.all_mut(), control)?;
         Ok(features)
     }
 
@@ -223,7 +225,8 @@ pub fn transform<T: Entry>(
     })?;
     let columns: Vec<usize> = (0..count).collect();
     let rows: Vec<usize> = (0..n).collect();
-    Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel }.fill(x, &rows, &mut out, control)?;
+    let map = Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel };
+    Cpu.features(&map, x, &rows, &mut out, control)?;
     Ok(out)
 }
 

@@ -790,6 +790,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cross_products_equal_sums_over_the_named_rows() {
+        let n = 300;
+        let x: Vec<f64> = (0..2 * n).map(|i| (0.37 * i as f64).sin()).collect();
+        let (rows, kernel): (Vec<usize>, _) = ((0..n).collect(), KernelFn::new(Shape::Rbf, 0.5).unwrap());
+        let x = Rows::from_slice(&x, 2).unwrap();
+        let gram = Gram::<f64>::compute(&x, &rows, &kernel, None, &Control::default()).unwrap();
+        // Two stretches with short gaps in them, a long one between, and more rows wanted than a band has.
+        let own: Vec<usize> = (0..n).filter(|i| i % 5 != 0 && !(90..180).contains(i)).collect();
+        let wanted: Vec<usize> = (0..n).filter(|i| i % 2 == 0).collect();
+        let columns = |fill: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<f64>> {
+            (0..3).map(|c| (0..own.len()).map(|k| fill(c, k)).collect()).collect()
+        };
+        let some = columns(&|c, k| if (k + c) % 3 == 0 { 0.0 } else { (k as f64).cos() });
+        for b in [some, columns(&|_, _| 0.0)] {
+            let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
+            let got = gram.cross_times(&wanted, &own, &b);
+            for (got, b) in got.iter().zip(&b) {
+                assert_eq!(got.len(), wanted.len());
+                for (&i, got) in wanted.iter().zip(got) {
+                    let expected: f64 = own.iter().zip(*b).map(|(&j, b)| gram.get(i, j) * b).sum();
+                    assert!((got - expected).abs() < 1e-10);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn products_in_working_precision_equal_those_in_double() {
         let control = Control::default();
         let kernel = KernelFn::new(Shape::Rbf, 0.5).unwrap();

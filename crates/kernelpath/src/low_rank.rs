@@ -11,7 +11,7 @@ use crate::cv::{
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design};
-use crate::device::Cpu;
+use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::kernel::{KernelFn, Shape};
@@ -42,9 +42,9 @@ fn fit_task<T: Working>(
         plan(&|i| count[i])
     }));
     let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
-    let primal = Primal { design: own, loss, y: &y, settings, accuracy, control };
+    let primal = Primal { device: &Cpu, design: own, loss, y: &y, settings, accuracy, control };
     let (engine, mut kept) = match request.solver {
-        Solver::Spectral => (Engine::Spectral, spectral::sweep_features(&primal, &plans, request.cs, &Cpu)?),
+        Solver::Spectral => (Engine::Spectral, spectral::sweep_features(&primal, &plans, request.cs)?),
         _ => (Engine::Newton, primal.sweep(&plans, request.cs)?),
     };
     let refit = kept.remove(0);
@@ -79,7 +79,8 @@ fn decisions<T: Working>(
     let run: Vec<usize> = (0..reduced.w.len()).filter(|&c| !reduced.w[c].is_empty()).collect();
     let w: Vec<&[f64]> = run.iter().map(|&c| &reduced.w[c][..]).collect();
     let values = design.gather(rows);
-    let products = Design::new(&values, rows.len(), design.rank()).times(&w, Accuracy::Double, control)?;
+    let gathered = Design::new(&values, rows.len(), design.rank());
+    let products = Cpu.pass(gathered, &w, Accuracy::Double, control)?;
     let mut f = vec![vec![f64::NAN; rows.len()]; reduced.w.len()];
     for (&c, product) in run.iter().zip(products) {
         f[c] = product.into_iter().map(|f| f + reduced.records[c].b).collect();
@@ -140,7 +141,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
     let units = units(request, control)?;
     let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside(request, folds), true)?;
-    let mut features = Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, control)?;
+    let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
         return fit_product(request, nystrom, (&features, &units), control);
     }

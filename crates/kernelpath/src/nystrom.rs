@@ -12,7 +12,7 @@
 use faer::{Mat, MatRef};
 
 use crate::data::{Rows, RowsBuf};
-use crate::device::eigen;
+use crate::device::{Cpu, Device, eigen};
 use crate::error::{Error, Result};
 use crate::features::Map;
 use crate::gram::Gram;
@@ -131,7 +131,7 @@ impl Nystrom {
         let sample = candidates.sample(MEASURED_ROWS, &mut rng);
         let rank = self.rank();
         let mut z = vec![0.0; sample.rows.len() * rank];
-        self.as_map().fill(x, &sample.rows, &mut z, control)?;
+        Cpu.features(&self.as_map(), x, &sample.rows, &mut z, control)?;
         let (mut kept, mut all) = (0.0, 0.0);
         for ((&i, w), z) in sample.rows.iter().zip(&sample.weight).zip(z.chunks_exact(rank)) {
             kept += w * z.iter().map(|z| z * z).sum::<f64>();

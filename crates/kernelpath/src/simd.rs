@@ -113,3 +113,30 @@ fn add_terms<const N: usize, const K: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_count_every_row_once() {
+        for n in [0, 1, LANES, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7] {
+            let a: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let longer: Vec<f64> = (0..n + 9).map(|i| 1.0 + (i % 3) as f64).collect();
+            // Infinite at 0, which is what the rows that fill the last block hold.
+            let [sum, inverse] = vectorise(|| sum_in_lanes([&a, &longer], |[a, b]| [a * b, 1.0 / b]));
+            let expected: f64 = a.iter().zip(&longer).map(|(a, b)| a * b).sum();
+            let inverses: f64 = longer[..n].iter().map(|b| 1.0 / b).sum();
+            assert_eq!(sum, expected, "{n}");
+            assert!((inverse - inverses).abs() < 1e-9, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_dot_product_has_all_terms() {
+        for n in [0, 1, LANES, LANES + 1, 100] {
+            let a: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            assert_eq!(dot(&a, &vec![2.0; n]), (n * n.saturating_sub(1)) as f64);
+        }
+    }
+}

@@ -63,7 +63,7 @@ impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
     pub fn new(device: &D, design: Design<'a, T>, control: &Control) -> Result<(Self, Spectrum)> {
         let (n, rank) = (design.n(), design.rank());
         // The upper triangle of [Z 1]ᵀ[Z 1].
-        let square = design.curvature::<f64>(&vec![1.0; n], rayon::current_num_threads(), control)?;
+        let square: Mat<f64> = device.curvature(design, &vec![1.0; n], rayon::current_num_threads(), control)?;
         let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).transpose().to_owned(), control)?;
         let largest = values.iter().fold(0.0_f64, |a, v| a.max(*v));
         let kept: Vec<usize> = (0..rank).filter(|&k| values[k] > NEGLIGIBLE * largest).collect();

@@ -7,8 +7,10 @@ use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
 
 use super::{Block, Device, Spectrum};
+use crate::data::Rows;
 use crate::design::{Accuracy, Design, product};
 use crate::error::{Error, Result};
+use crate::features::Map;
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
 use crate::observe::Control;
@@ -138,6 +140,40 @@ impl Device for Cpu {
         self.upload(z.rank() + 1, &products)
     }
 
+    fn features<T: Entry>(&self, map: &Map, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()> {
+        map.fill(x, rows, out, control)
+    }
+
+    fn pass<T: Working>(
+        &self,
+        z: Design<T>,
+        w: &[&[f64]],
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Vec<Vec<f64>>> {
+        z.times(w, accuracy, control)
+    }
+
+    fn pass_back<T: Working>(
+        &self,
+        z: Design<T>,
+        v: &[&[f64]],
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Vec<Vec<f64>>> {
+        z.transposed_times(v, accuracy, control)
+    }
+
+    fn curvature<T: Working, R: Working>(
+        &self,
+        z: Design<T>,
+        s: &[f64],
+        groups: usize,
+        control: &Control,
+    ) -> Result<Mat<R>> {
+        z.curvature(s, groups, control)
+    }
+
     fn scale_rows(&self, scale: &[f64], a: &Mat<f64>) -> Result<Mat<f64>> {
         let mut out = a.to_owned();
         for c in 0..out.ncols() {
@@ -242,5 +278,45 @@ impl Moving<'_> {
             *momentum = 1.0;
         }
         gap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_of_the_host_equal_those_of_matrices_on_the_device() {
+        let (n, rank, control) = (700, 5, Control::default());
+        let z: Vec<f64> = (0..n * rank).map(|i| (0.37 * i as f64).sin()).collect();
+        let z = Design::new(&z, n, rank);
+        let columns = |length: usize| -> Vec<Vec<f64>> {
+            (0..3).map(|c| (0..length).map(|i| (0.1 * (i * (c + 1)) as f64).cos()).collect()).collect()
+        };
+        let close = |a: &[Vec<f64>], b: &[Vec<f64>]| {
+            assert_eq!(a.len(), b.len());
+            for (a, b) in a.iter().zip(b) {
+                assert_eq!(a.len(), b.len());
+                assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-10));
+            }
+        };
+        // With the last row, that of the intercept, 0.
+        let mut w = columns(rank + 1);
+        for w in &mut w {
+            w[rank] = 0.0;
+        }
+        let on_device = Cpu.features_times(z, &Cpu.upload(rank + 1, &w).unwrap(), Accuracy::Double, &control).unwrap();
+        let w: Vec<&[f64]> = w.iter().map(|w| &w[..rank]).collect();
+        close(&Cpu.pass(z, &w, Accuracy::Double, &control).unwrap(), &Cpu.download(&on_device).unwrap());
+
+        let v = columns(n);
+        let uploaded = Cpu.upload(n, &v).unwrap();
+        let on_device = Cpu.features_transposed_times(z, &uploaded, Accuracy::Double, &control).unwrap();
+        let mut expected = Cpu.download(&on_device).unwrap();
+        for column in &mut expected {
+            column.truncate(rank);
+        }
+        let v: Vec<&[f64]> = v.iter().map(|v| &v[..]).collect();
+        close(&Cpu.pass_back(z, &v, Accuracy::Double, &control).unwrap(), &expected);
     }
 }

@@ -1,7 +1,8 @@
-//! Where the linear algebra of the spectral engine runs.
+//! Where the linear algebra of the spectral engine and of low-rank features runs.
 //!
-//! A device owns matrices (column after column) and knows the few operations the engine needs, each of
-//! them large: products, one eigendecomposition, and maps fused with their reductions.
+//! A device owns matrices (column after column) and knows the few operations the engines need, each of
+//! them large: products, one eigendecomposition, and maps fused with their reductions; of features, the blocks of
+//! kernel values they are made from and the passes over them.
 
 mod basis;
 mod cpu;
@@ -9,8 +10,12 @@ mod cpu;
 pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
 pub(crate) use cpu::{Cpu, eigen};
 
+use faer::Mat;
+
+use crate::data::Rows;
 use crate::design::{Accuracy, Design};
 use crate::error::Result;
+use crate::features::Map;
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
 use crate::observe::Control;
@@ -50,7 +55,7 @@ impl<M> Decomposition<M> {
     }
 }
 
-/// What the spectral engine asks of a device.
+/// What the engines ask of a device.
 pub(crate) trait Device: Sync {
     /// A matrix on the device.
     type Matrix: Send + Sync;
@@ -91,6 +96,32 @@ pub(crate) trait Device: Sync {
         accuracy: Accuracy,
         control: &Control,
     ) -> Result<Self::Matrix>;
+    /// The features of these rows of `x`, row after row: blocks of kernel values times a small matrix.
+    fn features<T: Entry>(&self, map: &Map, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()>;
+    /// Z·W for vectors of the host.
+    fn pass<T: Working>(
+        &self,
+        z: Design<T>,
+        w: &[&[f64]],
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Vec<Vec<f64>>>;
+    /// Zᵀ·V for vectors of the host.
+    fn pass_back<T: Working>(
+        &self,
+        z: Design<T>,
+        v: &[&[f64]],
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Vec<Vec<f64>>>;
+    /// The upper triangle of [Z 1]ᵀ S [Z 1] in the precision of R, summed over `groups` of rows side by side.
+    fn curvature<T: Working, R: Working>(
+        &self,
+        z: Design<T>,
+        s: &[f64],
+        groups: usize,
+        control: &Control,
+    ) -> Result<Mat<R>>;
     /// diag(scale)·A.
     fn scale_rows(&self, scale: &[f64], a: &Self::Matrix) -> Result<Self::Matrix>;
     /// The columns named.

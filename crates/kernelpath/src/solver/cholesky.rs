@@ -333,7 +333,7 @@ mod tests {
         let expected = |i: usize, c: usize| ((i * (c + 1)) % 7) as f64 - 3.0;
         let b = |i: usize, c: usize| (0..n).map(|j| entry(i, j) * expected(j, c)).sum::<f64>();
         let mut worst = 0.0_f64;
-        for columns in [1, 3] {
+        for columns in [1, 3, 4, 11] {
             let at = |k: usize| (k % n, k / n);
             let mut x: Vec<f64> = (0..n * columns).map(at).map(|(i, c)| b(i, c)).collect();
             factor.solve(&mut x, n);

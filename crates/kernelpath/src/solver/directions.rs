@@ -13,6 +13,7 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use crate::design::{Accuracy, Design};
+use crate::device::Device;
 use crate::error::Result;
 use crate::observe::Control;
 use crate::simd::dot;
@@ -103,13 +104,14 @@ fn factor_of<R: Working>(curvature: &Mat<R>, control: &Control) -> Result<Choles
 }
 
 /// What the systems are made of.
-pub(super) struct Directions<'a, T> {
+pub(super) struct Directions<'a, T, D> {
+    pub device: &'a D,
     pub design: Design<'a, T>,
     pub accuracy: Accuracy,
     pub control: &'a Control,
 }
 
-impl<T: Working> Directions<'_, T> {
+impl<T: Working, D: Device> Directions<'_, T, D> {
     /// (Δw, Δb) of every system.
     pub fn all(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
         let (n, rank) = (self.design.n(), self.design.rank());
@@ -147,7 +149,7 @@ impl<T: Working> Directions<'_, T> {
                 break;
             }
             let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
-            let mut images = design.times(&searches, self.accuracy, self.control)?;
+            let mut images = self.device.pass(design, &searches, self.accuracy, self.control)?;
             let sums: Vec<f64> = images
                 .par_iter_mut()
                 .zip(&open)
@@ -158,7 +160,7 @@ impl<T: Working> Directions<'_, T> {
                 })
                 .collect();
             let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
-            let products = design.transposed_times(&scaled, self.accuracy, self.control)?;
+            let products = self.device.pass_back(design, &scaled, self.accuracy, self.control)?;
             for ((system, product), sum) in open.iter_mut().zip(products).zip(sums) {
                 system.advance(product, sum);
             }
@@ -260,11 +262,11 @@ impl<T: Working> Directions<'_, T> {
     fn factor(&self, s: &[f64], groups: usize) -> Result<Factor<T>> {
         Ok(match self.accuracy {
             Accuracy::Working => {
-                let curvature = self.design.curvature::<T>(s, groups, self.control)?;
+                let curvature: Mat<T> = self.device.curvature(self.design, s, groups, self.control)?;
                 Factor::Working(factor_of(&curvature, self.control)?)
             }
             Accuracy::Double => {
-                let curvature = self.design.curvature::<f64>(s, groups, self.control)?;
+                let curvature: Mat<f64> = self.device.curvature(self.design, s, groups, self.control)?;
                 Factor::Double(factor_of(&curvature, self.control)?)
             }
         })

@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use crate::certificate::{certify_features, feasible};
 use crate::cv::Record;
 use crate::design::{Accuracy, Design};
+use crate::device::Device;
 use crate::error::Result;
 use crate::ledger::{Plan, record};
 use crate::loss::{Loss, balanced, best_intercept, middle_intercept};
@@ -127,7 +128,8 @@ struct Column<'a> {
 }
 
 /// The problems of one loss on one set of features.
-pub(crate) struct Primal<'a, T> {
+pub(crate) struct Primal<'a, T, D> {
+    pub device: &'a D,
     pub design: Design<'a, T>,
     pub loss: Loss,
     pub y: &'a [f64],
@@ -137,7 +139,7 @@ pub(crate) struct Primal<'a, T> {
     pub control: &'a Control,
 }
 
-impl<T: Working> Primal<'_, T> {
+impl<T: Working, D: Device> Primal<'_, T, D> {
     /// Solves all plans at every C, from the smallest up.
     pub fn sweep(&self, plans: &[Plan], cs: &[f64]) -> Result<Vec<Reduced>> {
         let mut kept: Vec<Reduced> = plans.iter().map(|_| Reduced::nothing(cs.len())).collect();
@@ -364,7 +366,7 @@ impl<T: Working> Primal<'_, T> {
     fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<()> {
         columns.par_iter_mut().for_each(|column| self.look(column, c));
         let pulls: Vec<&[f64]> = columns.iter().map(|column| &column.a[..]).collect();
-        let images = self.design.transposed_times(&pulls, self.accuracy, self.control)?;
+        let images = self.device.pass_back(self.design, &pulls, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&images).for_each(|(column, image)| {
             column.scale = if column.frozen.2 > 0.0 { column.scale } else { column.primal.abs() };
             column.due = self.judge(column, image, share);
@@ -414,7 +416,7 @@ impl<T: Working> Primal<'_, T> {
             }
         }
         let far: Vec<&[f64]> = far.iter().map(|far| &far[..]).collect();
-        let images = self.design.transposed_times(&far, self.accuracy, self.control)?;
+        let images = self.device.pass_back(self.design, &far, self.accuracy, self.control)?;
         let mut parts: Vec<Column> = (columns.iter().zip(&weights).zip(&far).zip(images))
             .map(|(((column, weight), far), image)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
@@ -436,7 +438,7 @@ impl<T: Working> Primal<'_, T> {
             }
         }
         let w: Vec<&[f64]> = parts.iter().map(|part| &part.w[..]).collect();
-        let products = self.design.times(&w, self.accuracy, self.control)?;
+        let products = self.device.pass(self.design, &w, self.accuracy, self.control)?;
         for ((column, part), g) in columns.iter_mut().zip(parts).zip(products) {
             near.iter().zip(&part.centre).for_each(|(&i, centre)| column.centre[i] = *centre);
             column.outcome.steps += part.outcome.steps;
@@ -550,7 +552,7 @@ impl<T: Working> Primal<'_, T> {
         if columns.is_empty() {
             return Ok(());
         }
-        let Self { design, accuracy, control, .. } = *self;
+        let Self { device, design, accuracy, control, .. } = *self;
         let equations: Vec<Equation> = columns
             .iter()
             .map(|Column { plan, s, error, scale, .. }| Equation {
@@ -560,9 +562,9 @@ impl<T: Working> Primal<'_, T> {
                 enough: 0.04 * self.settings.tol * scale,
             })
             .collect();
-        let directions = Directions { design, accuracy, control }.all(&equations, preconditioner)?;
+        let directions = Directions { device, design, accuracy, control }.all(&equations, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
-        let images = self.design.times(&dw, self.accuracy, self.control)?;
+        let images = self.device.pass(self.design, &dw, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
             let (&db, dw) = direction.split_last().unwrap_or((&0.0, &[]));
             let t = self.line_search(column, dw, db, &image, c);
@@ -595,7 +597,7 @@ impl<T: Working> Primal<'_, T> {
     /// Recomputes g in f64 and judges every column by code that knows nothing of the steps.
     fn certify(&self, columns: &mut [Column], c: f64) -> Result<Vec<Record>> {
         let w: Vec<&[f64]> = columns.iter().map(|column| &column.w[..]).collect();
-        let products = self.design.times(&w, Accuracy::Double, self.control)?;
+        let products = self.device.pass(self.design, &w, Accuracy::Double, self.control)?;
         let proofs: Vec<(Vec<f64>, Vec<f64>)> = columns
             .par_iter_mut()
             .zip(products)
@@ -609,7 +611,7 @@ impl<T: Working> Primal<'_, T> {
             })
             .collect();
         let thetas: Vec<&[f64]> = proofs.iter().map(|(_, theta)| &theta[..]).collect();
-        let images = self.design.transposed_times(&thetas, Accuracy::Double, self.control)?;
+        let images = self.device.pass_back(self.design, &thetas, Accuracy::Double, self.control)?;
         let judged = columns.par_iter().zip(&proofs).zip(&images).map(|((column, (weight, theta)), image)| {
             let Column { w, b, g, outcome, .. } = column;
             let certificate = certify_features(self.loss, self.y, weight, w, *b, g, theta, image);

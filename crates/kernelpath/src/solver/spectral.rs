@@ -366,12 +366,11 @@ fn finish_exactly<T: Working>(
 /// Solves all plans on features, K = ZZᵀ, in rank dimensions. The last steps, of which a piecewise-linear loss has some,
 /// and the certificates are [`Primal`]'s.
 pub(crate) fn sweep_features<T: Working, D: Device>(
-    primal: &Primal<T>,
+    primal: &Primal<T, D>,
     plans: &[Plan],
     cs: &[f64],
-    device: &D,
 ) -> Result<Vec<Reduced>> {
-    let Primal { design, loss, y, settings, control, .. } = *primal;
+    let Primal { device, design, loss, y, settings, control, .. } = *primal;
     let (basis, spectrum) = OfFeatures::new(device, design, control)?;
     let spectral = Spectral { device, basis: &basis, spectrum: &spectrum, loss, y, settings, control };
     let is_smooth = loss.curvature_bound().is_some();
