@@ -24,11 +24,12 @@ impl<R, F: FnOnce() -> R> pulp::WithSimd for Closure<F> {
     }
 }
 
-/// aᵀb, summed in lanes.
+/// aᵀb, summed in lanes; of the longer one, what goes beyond the other does not count.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len().min(b.len());
     vectorise(
         #[inline(always)]
-        || dot_in_lanes(a, b),
+        || dot_in_lanes(&a[..n], &b[..n]),
     )
 }
 
@@ -136,7 +137,9 @@ mod tests {
     fn a_dot_product_has_all_terms() {
         for n in [0, 1, LANES, LANES + 1, 100] {
             let a: Vec<f64> = (0..n).map(|i| i as f64).collect();
-            assert_eq!(dot(&a, &vec![2.0; n]), (n * n.saturating_sub(1)) as f64);
+            let expected = (n * n.saturating_sub(1)) as f64;
+            assert_eq!(dot(&a, &vec![2.0; n]), expected);
+            assert_eq!(dot(&a, &vec![2.0; n + LANES]), expected);
         }
     }
 }
