@@ -12,7 +12,7 @@
 use rayon::prelude::*;
 
 use crate::loss::{Loss, best_intercept};
-use crate::simd::dot;
+use crate::simd::{dot, sum_in_lanes};
 
 /// Objective values and gap of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -187,17 +187,24 @@ fn weighted(w: f64, value: f64) -> f64 {
 
 /// θ in the box with Σθ = 0 to rounding: 0 is in every box, so shrinking keeps feasibility.
 pub(crate) fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> Vec<f64> {
-    let mut theta: Vec<f64> = beta
-        .iter()
-        .zip(y)
-        .zip(weight)
-        .map(|((&beta, &y), &w)| {
-            let (lo, hi) = loss.domain(y);
-            if w == 0.0 { 0.0 } else { beta.clamp(w * lo, w * hi) }
-        })
-        .collect();
-    let positive: f64 = theta.iter().filter(|t| **t > 0.0).sum();
-    let negative: f64 = -theta.iter().filter(|t| **t < 0.0).sum::<f64>();
+    let mut theta = beta.to_vec();
+    let [positive, negative] = loss.vectorised(
+        #[inline(always)]
+        |loss| {
+            for ((theta, &y), &w) in theta.iter_mut().zip(y).zip(weight) {
+                let (lo, hi) = loss.domain(y);
+                // (NaN stays, and shows.)
+                let above = if *theta < w * lo { w * lo } else { *theta };
+                let within = if above > w * hi { w * hi } else { above };
+                *theta = if w == 0.0 { 0.0 } else { within };
+            }
+            sum_in_lanes(
+                [&theta],
+                #[inline(always)]
+                |[t]| [t.max(0.0), (-t).max(0.0)],
+            )
+        },
+    );
     // Rounding of the sums themselves is no infeasibility.
     if (positive - negative).abs() > 1e-13 * positive.max(negative) * (theta.len() as f64).sqrt() {
         let smaller = positive.min(negative);

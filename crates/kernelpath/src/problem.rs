@@ -1,7 +1,8 @@
 //! What a solver is given and what it returns.
 
-use crate::gram::{Entry, Gram, padded};
+use crate::gram::{Entry, Gram, LANES, padded};
 use crate::loss::{Kinks, Loss};
+use crate::simd::{largest, sum_in_lanes, sums, vectorise};
 
 /// How a solve ended. Stopping early is a status with a valid gap, never an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,31 @@ impl<'a, T: Entry> BoxQp<'a, T> {
         }
     }
 
+    /// `up` and `down` of all rows, less f.
+    pub fn margins(&self, beta: &[f64], f: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let (mut rise, mut fall) = (vec![0.0; beta.len()], vec![0.0; beta.len()]);
+        let columns = [beta, f, &self.mid, &self.lo, &self.hi, &self.kink_low, &self.kink_high];
+        let blocks = columns.map(|column| column.as_chunks::<LANES>().0);
+        let [beta, f, mid, lo, hi, kink_low, kink_high] = blocks.map(|column| &column[..blocks[0].len()]);
+        vectorise(
+            #[inline(always)]
+            || {
+                let out = rise.as_chunks_mut::<LANES>().0.iter_mut().zip(fall.as_chunks_mut::<LANES>().0);
+                for (at, (rise, fall)) in out.enumerate() {
+                    let (beta, f, mid, lo, hi) = (&beta[at], &f[at], &mid[at], &lo[at], &hi[at]);
+                    let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
+                    for l in 0..LANES {
+                        let shut = if beta[l] < hi[l] { kink_high[l] } else { f64::NEG_INFINITY };
+                        rise[l] = if beta[l] < mid[l] { kink_low[l] } else { shut } - f[l];
+                        let shut = if beta[l] > lo[l] { kink_low[l] } else { f64::INFINITY };
+                        fall[l] = if beta[l] > mid[l] { kink_high[l] } else { shut } - f[l];
+                    }
+                }
+            },
+        );
+        (rise, fall)
+    }
+
     /// The next level above and below a value: where a step must stop.
     #[inline(always)]
     pub fn ceiling(&self, i: usize, beta: f64) -> f64 {
@@ -156,6 +182,21 @@ impl<'a, T: Entry> BoxQp<'a, T> {
     #[inline(always)]
     pub fn floor(&self, i: usize, beta: f64) -> f64 {
         if beta > self.mid[i] { self.mid[i] } else { self.lo[i] }
+    }
+
+    /// How many rows stand strictly between two levels.
+    pub fn count_inside(&self, beta: &[f64]) -> usize {
+        let [count] = vectorise(
+            #[inline(always)]
+            || {
+                sum_in_lanes(
+                    [beta, &self.lo, &self.mid, &self.hi],
+                    #[inline(always)]
+                    |[beta, lo, mid, hi]| [if (beta > lo) & (beta < hi) & (beta != mid) { 1.0 } else { 0.0 }],
+                )
+            },
+        );
+        count as usize
     }
 
     /// Whether βᵢ stands strictly between two levels.
@@ -201,7 +242,6 @@ impl Point {
     pub fn add<T: Entry>(&mut self, qp: &BoxQp<T>, rows: &[usize], deltas: &[f64]) {
         qp.gram.add_rows(rows, deltas, &mut self.f);
         if !rows.is_empty() {
-            let largest = |values: &[f64]| values.iter().fold(0.0, |a: f64, v| a.max(v.abs()));
             self.noise += f64::EPSILON * (largest(&self.f) + largest(deltas) * qp.largest_diagonal);
         }
     }
@@ -218,19 +258,25 @@ impl Point {
     /// Puts values that differ from a level by rounding only onto it: a row that seems free would
     /// pin the intercept.
     pub fn snap<T: Entry>(&mut self, qp: &BoxQp<T>) {
-        for (i, beta) in self.beta.iter_mut().enumerate() {
-            let reach = SNAP * (qp.hi[i] - qp.lo[i]);
-            for level in [qp.lo[i], qp.mid[i], qp.hi[i]] {
-                *beta = if (*beta - level).abs() <= reach { level } else { *beta };
-            }
-        }
+        vectorise(
+            #[inline(always)]
+            || {
+                let (lo, mid, hi) = (&qp.lo[..], &qp.mid[..], &qp.hi[..]);
+                for (((beta, &lo), &mid), &hi) in self.beta.iter_mut().zip(lo).zip(mid).zip(hi) {
+                    let reach = SNAP * (hi - lo);
+                    for level in [lo, mid, hi] {
+                        *beta = if (*beta - level).abs() <= reach { level } else { *beta };
+                    }
+                }
+            },
+        );
     }
 
     /// Restores Σβ = 0 to rounding by moving the rows with the most room, and f with them.
     pub fn restore_sum<T: Entry>(&mut self, qp: &BoxQp<T>) {
         self.snap(qp);
-        let mut surplus: f64 = self.beta.iter().sum();
-        let enough = 1e-15 * self.beta.iter().map(|b| b.abs()).sum::<f64>();
+        let (mut surplus, size) = sums(&self.beta);
+        let enough = 1e-15 * size;
         if surplus.abs() <= enough {
             return;
         }

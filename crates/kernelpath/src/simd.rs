@@ -49,6 +49,38 @@ pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R
     lanes.into_iter().chain(rest).fold(R::default(), |sum, value| sum + value)
 }
 
+/// Σv and Σ|v|.
+pub(crate) fn sums(values: &[f64]) -> (f64, f64) {
+    let [sum, size] = vectorise(
+        #[inline(always)]
+        || {
+            sum_in_lanes(
+                [values],
+                #[inline(always)]
+                |[v]| [v, v.abs()],
+            )
+        },
+    );
+    (sum, size)
+}
+
+/// max |v|, 0 of none; NaN does not count.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    vectorise(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0; BLOCK];
+            let (blocks, rest) = values.as_chunks::<BLOCK>();
+            for block in blocks {
+                for l in 0..BLOCK {
+                    lanes[l] = if block[l].abs() > lanes[l] { block[l].abs() } else { lanes[l] };
+                }
+            }
+            lanes.iter().chain(rest).fold(0.0, |a, v| if v.abs() > a { v.abs() } else { a })
+        },
+    )
+}
+
 /// Sums over the rows of `columns` of terms of their numbers, in a fixed order that SIMD can follow; for use inside
 /// [`vectorise`], with an `#[inline(always)]` term. The first column says how many rows there are.
 #[inline(always)]
@@ -118,6 +150,18 @@ fn add_terms<const N: usize, const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_and_maxima_are_those_of_a_loop() {
+        for n in [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 5] {
+            let values: Vec<f64> = (0..n).map(|i| (i as f64 * 0.7).sin() * i as f64).collect();
+            let (sum, size) = sums(&values);
+            assert!((sum - values.iter().sum::<f64>()).abs() <= 1e-12 * size);
+            assert!((size - values.iter().map(|v| v.abs()).sum::<f64>()).abs() <= 1e-12 * size);
+            assert_eq!(largest(&values), values.iter().fold(0.0, |a: f64, v| a.max(v.abs())));
+        }
+        assert_eq!(largest(&[f64::NAN, -2.0, 1.0]), 2.0);
+    }
 
     #[test]
     fn sums_count_every_row_once() {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
+use crate::simd::sums;
 
 use super::cholesky::Working;
 use super::factor::KktFactor;
@@ -80,7 +81,7 @@ impl<T: Working> ActiveSet<T> {
         let rows: Vec<usize> = self.free.iter().map(|free| free.row).collect();
         // Solved for the change of b, so that what single precision loses shrinks from round to round.
         let residual: Vec<f64> = self.free.iter().map(|free| free.kink - point.f[free.row] - point.b).collect();
-        let surplus: f64 = point.beta.iter().sum();
+        let (surplus, _) = sums(&point.beta);
         let factor = self.factor_for(qp, &rows, control)?;
         let (step, shift) = factor.solve(qp.gram, &rows, &residual, -surplus);
         if !(shift.is_finite() && step.iter().all(|d| d.is_finite())) {
@@ -114,7 +115,10 @@ impl<T: Working> ActiveSet<T> {
             }
         }
         let stayed = next.len();
-        next.extend((0..qp.n()).filter(|&row| !is_free[row]).filter_map(|row| wants_to_move(qp, point, row, slack)));
+        let (rise, fall) = qp.margins(&point.beta, &point.f);
+        let suspects =
+            (0..qp.n()).filter(|&row| (rise[row] - point.b > slack || point.b - fall[row] > slack) && !is_free[row]);
+        next.extend(suspects.filter_map(|row| wants_to_move(qp, point, row, slack)));
         let released = next.len() - stayed;
         next.sort_unstable_by_key(|free| free.row);
         for free in &self.free {

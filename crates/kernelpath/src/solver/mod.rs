@@ -19,10 +19,10 @@ mod softmax;
 pub(crate) mod spectral;
 
 use crate::error::Result;
-use crate::gram::Entry;
+use crate::gram::{Entry, LANES};
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
-use crate::simd::{sum_in_lanes, vectorise};
+use crate::simd::{sum_in_lanes, sums, vectorise};
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
 pub(crate) use closed_form::{ClosedForm, Fitted};
@@ -115,12 +115,12 @@ impl<T: Working> BoxSolver<T> {
     }
 
     fn minimise(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {
-        let free = (0..qp.n()).filter(|&i| qp.is_inside(i, point.beta[i])).count();
-        // Rounds need no Σβ = 0 to start from, and pay when the extrapolated free set is large; SMO
-        // finds a small one faster.
-        let mut try_rounds = free * ROUNDS_SHARE > qp.n();
-        let surplus: f64 = point.beta.iter().sum();
-        let feasible = surplus.abs() <= 1e-13 * point.beta.iter().map(|b| b.abs()).sum::<f64>();
+        let free = qp.count_inside(&point.beta);
+        // Rounds need no Σβ = 0 to start from, and pay when the extrapolated free set is large; SMO finds a small one
+        // faster. Where more rows are expected to become free than are, the path bends, and most of them will not.
+        let mut try_rounds = free * ROUNDS_SHARE > qp.n() && point.eager.len() <= free;
+        let (surplus, size) = sums(&point.beta);
+        let feasible = surplus.abs() <= 1e-13 * size;
         if !try_rounds || feasible {
             point.restore_sum(qp);
             if let Some(status) = run.ended(qp, point) {
@@ -151,6 +151,7 @@ impl<T: Working> BoxSolver<T> {
             {
                 return Ok(status);
             }
+            point.eager.clear();
             if let Some(status) = smo_steps(qp, point, run, budget, free)? {
                 return Ok(status);
             }
@@ -225,7 +226,7 @@ fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> 
 }
 
 /// SMO up to `budget` steps, judged every now and then; `None` when that was not enough.
-fn smo_steps<T: Entry>(
+fn smo_steps<T: Working>(
     qp: &BoxQp<T>,
     point: &mut Point,
     run: &mut Run,
@@ -310,10 +311,7 @@ fn dual_value<T: Entry>(qp: &BoxQp<T>, point: &Point) -> f64 {
 /// g = f + b and kinks k₁ ≥ k₂.
 fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
     let dual = dual_value(qp, point);
-    let (top, bottom) = vectorise(
-        #[inline(always)]
-        || kkt_interval(qp, &point.beta, &point.f),
-    );
+    let (top, bottom) = kkt_interval(qp, &point.beta, &point.f);
     let mut best = Judgement { dual, gap: f64::INFINITY };
     let try_b = |b: f64, best: &mut Judgement, point: &mut Point| {
         let gap = vectorise(
@@ -354,18 +352,21 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
 }
 
 /// max (up − f) and min (down − f): b lies between them at the optimum.
-#[inline(always)]
 fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) {
-    let (mut top, mut bottom) = ([f64::NEG_INFINITY; 16], [f64::INFINITY; 16]);
-    for start in (0..beta.len()).step_by(16) {
-        for l in 0..16 {
-            let i = start + l;
-            let (up, down) = (qp.up(i, beta[i]) - f[i], qp.down(i, beta[i]) - f[i]);
-            top[l] = if up > top[l] { up } else { top[l] };
-            bottom[l] = if down < bottom[l] { down } else { bottom[l] };
-        }
-    }
-    (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
+    let (rise, fall) = qp.margins(beta, f);
+    vectorise(
+        #[inline(always)]
+        || {
+            let (mut top, mut bottom) = ([f64::NEG_INFINITY; LANES], [f64::INFINITY; LANES]);
+            for (rise, fall) in rise.as_chunks::<LANES>().0.iter().zip(fall.as_chunks::<LANES>().0) {
+                for l in 0..LANES {
+                    top[l] = if rise[l] > top[l] { rise[l] } else { top[l] };
+                    bottom[l] = if fall[l] < bottom[l] { fall[l] } else { bottom[l] };
+                }
+            }
+            (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
+        },
+    )
 }
 
 #[inline(always)]

@@ -11,7 +11,9 @@ use crate::error::Result;
 use crate::gram::{Entry, LANES};
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
-use crate::simd::vectorise;
+use crate::simd::{largest, vectorise};
+
+use super::cholesky::Working;
 
 /// Curvature below which a pair counts as flat: the step is then set by the box.
 const FLAT: f64 = 1e-12;
@@ -23,161 +25,193 @@ pub(super) struct Report {
     pub violation: f64,
 }
 
-/// Takes up to `max_steps` steps, or until the violation is at most `target`.
-pub(super) fn run<T: Entry>(
+/// Steps between two looks at the clock.
+const BATCH: usize = 256;
+
+/// Single precision knows f well enough while the violation is larger than this share of f and the kinks.
+const ROUGH: f64 = 2e-5;
+
+/// Takes up to `max_steps` steps, or until the violation is at most `target`: in single precision while that is good
+/// enough, with f recomputed from what β changed by, and then in double.
+pub(super) fn run<T: Working>(
     qp: &BoxQp<T>,
     point: &mut Point,
     max_steps: usize,
     target: f64,
     control: &Control,
 ) -> Result<Report> {
-    let length = point.f.len();
-    let mut up: Vec<f64> = (0..length).map(|i| qp.up(i, point.beta[i])).collect();
-    let mut down: Vec<f64> = (0..length).map(|i| qp.down(i, point.beta[i])).collect();
+    let scale = largest(&point.f).max(largest(&qp.kink_low)).max(largest(&qp.kink_high));
+    let rough = ROUGH * scale;
     let mut steps = 0;
-    loop {
-        // Batches, so that an interruption is seen within milliseconds.
-        let batch = (max_steps - steps).min(256);
-        let report = vectorise(
-            #[inline(always)]
-            || run_batch(qp, &mut point.beta, &mut point.f, &mut up, &mut down, batch, target),
-        );
-        steps += report.steps;
-        point.noise +=
-            f64::EPSILON * (report.steps as f64).sqrt() * point.f.iter().fold(0.0, |a: f64, f| a.max(f.abs()));
-        if report.violation <= target || steps >= max_steps || report.steps < batch || control.out_of_time() {
-            return Ok(Report { steps, violation: report.violation });
+    if rough > target {
+        let report = run_in::<T, f32>(qp, point, max_steps, rough, control)?;
+        if report.violation > rough || report.steps == max_steps {
+            return Ok(report);
         }
-        control.check()?;
+        steps = report.steps;
     }
+    let report = run_in::<T, f64>(qp, point, max_steps - steps, target, control)?;
+    Ok(Report { steps: steps + report.steps, ..report })
 }
 
-#[inline(always)]
-fn run_batch<T: Entry>(
+fn run_in<T: Working, F: Working>(
     qp: &BoxQp<T>,
-    beta: &mut [f64],
-    f: &mut [f64],
-    up: &mut [f64],
-    down: &mut [f64],
+    point: &mut Point,
     max_steps: usize,
     target: f64,
-) -> Report {
-    let mut first = largest(
-        f64::NEG_INFINITY,
-        #[inline(always)]
-        |block| differences(&up[block..block + LANES], &f[block..block + LANES]),
-        f.len(),
-    );
+    control: &Control,
+) -> Result<Report> {
+    let mut rows = Rows::<F>::new(qp, point);
     let mut steps = 0;
     loop {
-        let (i, v) = first;
-        let k_i = qp.gram.row(i);
-        let (j, lowest) = choose_second(v, qp.diagonal[i], k_i, qp.diagonal, down, f);
-        let violation = v - lowest;
-        if violation.is_nan() || violation <= target || steps == max_steps {
-            return Report { steps, violation };
-        }
-        let curvature = (qp.diagonal[i] + qp.diagonal[j] - 2.0 * k_i[j].wide()).max(FLAT);
-        let t = (v - (down[j] - f[j])) / curvature;
-        let (room_i, room_j) = (qp.ceiling(i, beta[i]) - beta[i], beta[j] - qp.floor(j, beta[j]));
-        let t = t.min(room_i).min(room_j);
-        // A level is assigned, not approached, so that comparisons with it stay exact.
-        beta[i] = if t == room_i { qp.ceiling(i, beta[i]) } else { beta[i] + t };
-        beta[j] = if t == room_j { qp.floor(j, beta[j]) } else { beta[j] - t };
-        for r in [i, j] {
-            up[r] = qp.up(r, beta[r]);
-            down[r] = qp.down(r, beta[r]);
-        }
-        steps += 1;
-        let k_j = qp.gram.row(j);
-        first = largest(
-            f64::NEG_INFINITY,
+        let before = point.beta.clone();
+        let batch = (max_steps - steps).min(BATCH);
+        let report = vectorise(
             #[inline(always)]
-            |block| {
-                let range = block..block + LANES;
-                let (k_i, k_j, f) = (&k_i[range.clone()], &k_j[range.clone()], &mut f[range.clone()]);
-                for l in 0..LANES {
-                    f[l] += t * (k_i[l].wide() - k_j[l].wide());
-                }
-                differences(&up[range], f)
-            },
-            beta.len(),
+            || rows.run(qp, &mut point.beta, batch, target),
         );
+        steps += report.steps;
+        let changed: Vec<usize> = (0..qp.n()).filter(|&i| point.beta[i] != before[i]).collect();
+        let deltas: Vec<f64> = changed.iter().map(|&i| point.beta[i] - before[i]).collect();
+        point.add(qp, &changed, &deltas);
+        if report.violation <= target || steps >= max_steps || report.steps < batch || control.out_of_time() {
+            return Ok(Report { steps, ..report });
+        }
+        control.check()?;
+        rows.f.iter_mut().zip(&point.f).for_each(|(own, f)| *own = F::narrow(*f));
     }
 }
 
-#[inline(always)]
-fn differences(a: &[f64], f: &[f64]) -> [f64; LANES] {
-    let mut out = [0.0; LANES];
-    for l in 0..LANES {
-        out[l] = a[l] - f[l];
-    }
-    out
+/// What SMO looks at, in the precision it works in.
+struct Rows<F> {
+    f: Vec<F>,
+    up: Vec<F>,
+    down: Vec<F>,
+    diagonal: Vec<F>,
+    /// What the rows offer as the first and the second of a pair.
+    v: Vec<F>,
+    gain: Vec<f32>,
 }
 
-/// Position and value of the largest of the blocks' entries; the first of equals.
-#[inline(always)]
-fn largest<V: Copy + PartialOrd>(
-    lowest: V,
-    mut block_values: impl FnMut(usize) -> [V; LANES],
-    length: usize,
-) -> (usize, V) {
-    let mut best = (0, lowest);
-    let mut best_values = [lowest; LANES];
-    for block in (0..length).step_by(LANES) {
-        let values = block_values(block);
-        let largest = maximum(lowest, &values);
-        if largest > best.1 {
-            best = (block, largest);
-            best_values = values;
+impl<F: Working> Rows<F> {
+    fn new<T: Entry>(qp: &BoxQp<T>, point: &Point) -> Self {
+        let length = point.f.len();
+        let narrow = |values: &[f64]| values.iter().map(|v| F::narrow(*v)).collect();
+        let (up, down) = qp.margins(&point.beta, &vec![0.0; length]);
+        Self {
+            f: narrow(&point.f),
+            up: narrow(&up),
+            down: narrow(&down),
+            diagonal: narrow(qp.diagonal),
+            v: vec![F::default(); length],
+            gain: vec![0.0; length],
         }
     }
-    let lane = best_values.iter().position(|v| *v == best.1).unwrap_or(0);
-    (best.0 + lane, best.1)
-}
 
-#[inline(always)]
-fn maximum<V: Copy + PartialOrd>(lowest: V, values: &[V; LANES]) -> V {
-    let mut lanes = [lowest; 16];
-    for chunk in values.chunks_exact(16) {
-        for l in 0..16 {
-            lanes[l] = if chunk[l] > lanes[l] { chunk[l] } else { lanes[l] };
-        }
-    }
-    let mut best = lowest;
-    for lane in lanes {
-        best = if lane > best { lane } else { best };
-    }
-    best
-}
-
-/// The second of the pair, and min u over all rows.
-#[inline(always)]
-fn choose_second<T: Entry>(v: f64, k_ii: f64, k_i: &[T], diagonal: &[f64], down: &[f64], f: &[f64]) -> (usize, f64) {
-    let mut lowest = [f64::INFINITY; 16];
-    // Single precision is enough to choose, and divides twice as fast.
-    let (second, _) = largest(
-        f32::NEG_INFINITY,
-        #[inline(always)]
-        |block| {
-            let range = block..block + LANES;
-            let (k_i, diagonal, down, f) =
-                (&k_i[range.clone()], &diagonal[range.clone()], &down[range.clone()], &f[range]);
-            let mut gain = [0.0_f32; LANES];
-            for start in (0..LANES).step_by(16) {
-                for (l, lowest) in lowest.iter_mut().enumerate() {
-                    let at = start + l;
-                    let u = down[at] - f[at];
-                    *lowest = if u < *lowest { u } else { *lowest };
-                    let fall = (v - u).max(0.0);
-                    let curvature = (k_ii + diagonal[at] - 2.0 * k_i[at].wide()).max(FLAT);
-                    let fall = fall as f32;
-                    gain[at] = fall * fall / curvature as f32;
-                }
+    #[inline(always)]
+    fn run<T: Entry>(&mut self, qp: &BoxQp<T>, beta: &mut [f64], max_steps: usize, target: f64) -> Report {
+        let any = qp.gram.row(0);
+        let mut first = self.move_and_choose_first(0.0, any, any);
+        let mut steps = 0;
+        loop {
+            let (i, v) = first;
+            let k_i = qp.gram.row(i);
+            let (j, lowest) = self.choose_second(i, v, k_i);
+            let violation = v.wide() - lowest;
+            if violation.is_nan() || violation <= target || steps == max_steps {
+                return Report { steps, violation };
             }
-            gain
-        },
-        f.len(),
-    );
-    (second, lowest.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
+            let curvature = (qp.diagonal[i] + qp.diagonal[j] - 2.0 * k_i[j].wide()).max(FLAT);
+            let t = (v.wide() - (self.down[j].wide() - self.f[j].wide())) / curvature;
+            let (room_i, room_j) = (qp.ceiling(i, beta[i]) - beta[i], beta[j] - qp.floor(j, beta[j]));
+            let t = t.min(room_i).min(room_j);
+            // A level is assigned, not approached, so that comparisons with it stay exact.
+            beta[i] = if t == room_i { qp.ceiling(i, beta[i]) } else { beta[i] + t };
+            beta[j] = if t == room_j { qp.floor(j, beta[j]) } else { beta[j] - t };
+            for r in [i, j] {
+                self.up[r] = F::narrow(qp.up(r, beta[r]));
+                self.down[r] = F::narrow(qp.down(r, beta[r]));
+            }
+            steps += 1;
+            first = self.move_and_choose_first(t, k_i, qp.gram.row(j));
+        }
+    }
+
+    /// f ← f + t(K_i − K_j), and the first of the next pair: the row of the largest v.
+    #[inline(always)]
+    fn move_and_choose_first<T: Entry>(&mut self, t: f64, k_i: &[T], k_j: &[T]) -> (usize, F) {
+        let t = F::narrow(t);
+        let (k_i, k_j, up) = (k_i.as_chunks::<LANES>().0, k_j.as_chunks::<LANES>().0, self.up.as_chunks::<LANES>().0);
+        let (f, blocks) = (self.f.as_chunks_mut::<LANES>().0, self.v.as_chunks_mut::<LANES>().0);
+        let mut largest = [F::narrow(f64::NEG_INFINITY); FEW];
+        for at in 0..blocks.len() {
+            let (k_i, k_j, up, f, v) = (&k_i[at], &k_j[at], &up[at], &mut f[at], &mut blocks[at]);
+            for l in 0..LANES {
+                f[l] = f[l] + t * (F::narrow(k_i[l].wide()) - F::narrow(k_j[l].wide()));
+                v[l] = up[l] - f[l];
+            }
+            raise(&mut largest, v);
+        }
+        let best = greatest(&largest);
+        (position(&self.v, best), best)
+    }
+
+    /// The second of the pair, and min u over all rows.
+    #[inline(always)]
+    fn choose_second<T: Entry>(&mut self, i: usize, v: F, k_i: &[T]) -> (usize, f64) {
+        let k_ii = self.diagonal[i];
+        let (k_i, diagonal) = (k_i.as_chunks::<LANES>().0, self.diagonal.as_chunks::<LANES>().0);
+        let (down, f) = (self.down.as_chunks::<LANES>().0, self.f.as_chunks::<LANES>().0);
+        let blocks = self.gain.as_chunks_mut::<LANES>().0;
+        let mut largest = [f32::NEG_INFINITY; FEW];
+        // (The largest −u.)
+        let mut lowest = [F::narrow(f64::NEG_INFINITY); FEW];
+        for at in 0..blocks.len() {
+            let (k_i, diagonal, down, f, gain) = (&k_i[at], &diagonal[at], &down[at], &f[at], &mut blocks[at]);
+            let mut minus_u = [F::default(); LANES];
+            for l in 0..LANES {
+                minus_u[l] = f[l] - down[l];
+                let k = F::narrow(k_i[l].wide());
+                // Single precision is enough to choose, and divides twice as fast.
+                let fall = f32::narrow((v + minus_u[l]).wide()).max(0.0);
+                let curvature = f32::narrow((k_ii + diagonal[l] - (k + k)).wide()).max(FLAT as f32);
+                gain[l] = fall * fall / curvature;
+            }
+            raise(&mut lowest, &minus_u);
+            raise(&mut largest, gain);
+        }
+        (position(&self.gain, greatest(&largest)), -greatest(&lowest).wide())
+    }
+}
+
+/// Lanes of a running maximum: as many as registers hold.
+const FEW: usize = 16;
+
+#[inline(always)]
+fn raise<V: Copy + PartialOrd>(largest: &mut [V; FEW], values: &[V; LANES]) {
+    for part in values.as_chunks::<FEW>().0 {
+        for l in 0..FEW {
+            largest[l] = if part[l] > largest[l] { part[l] } else { largest[l] };
+        }
+    }
+}
+
+#[inline(always)]
+fn greatest<V: Copy + PartialOrd>(values: &[V; FEW]) -> V {
+    values.iter().copied().fold(values[0], |a, b| if b > a { b } else { a })
+}
+
+/// The first place of a value; 0 if it is nowhere.
+#[inline(always)]
+fn position<V: Copy + PartialEq>(values: &[V], value: V) -> usize {
+    for (at, block) in values.as_chunks::<LANES>().0.iter().enumerate() {
+        let mut found = false;
+        for l in 0..LANES {
+            found |= block[l] == value;
+        }
+        if found {
+            return at * LANES + block.iter().position(|v| *v == value).unwrap_or(0);
+        }
+    }
+    0
 }
