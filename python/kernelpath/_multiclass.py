@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_softmax, softmax
 
+from kernelpath import _core
+
 Matrix = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 
@@ -62,11 +64,8 @@ class Machines:
         """
         if not self.votes:
             return values
-        signs = self.plus.astype(float) - self.minus.astype(float)
-        # A machine's vote is for its second class, or moves to its first.
-        votes = (values > 0.0).astype(float) @ signs + self.minus.sum(axis=0)
-        sums = values @ signs
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        pairs = np.column_stack([self.plus.argmax(axis=1), self.minus.argmax(axis=1)])
+        return _core.votes(values, pairs.astype(np.int64), self.n_classes)
 
     def probabilities(self, positive: Matrix) -> Matrix:
         """A probability a class, from those of the machines' positive classes, shape (n, n_machines)."""

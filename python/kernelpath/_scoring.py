@@ -111,13 +111,13 @@ def make_scorer(scoring: Any) -> Scorer | None:
 
 def score_folds(
     scorer: Scorer,
-    held_out: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]],
+    held_out: Iterable[tuple[npt.NDArray[np.int64], Iterable[npt.NDArray[np.float64]]]],
     X: Any,
     y: Any,
     weight: npt.NDArray[np.float64] | None,
     stand_in: Callable[[npt.NDArray[np.float64], int], Any],
 ) -> npt.NDArray[np.float64]:
-    """Scores (n_folds, n_Cs) from the (test rows, values) of each fold; NaN where not run.
+    """Scores (n_folds, n_Cs) from the (test rows, values at each C) of each fold; NaN where not run.
 
     `stand_in` makes the model of a fold from its values and the position of C.
     Scorers of scikit-learn get the weights of the rows, if there are any.
@@ -127,7 +127,7 @@ def score_folds(
         [
             [
                 np.nan if np.isnan(column).any() else _score(scorer, stand_in(column, k), X_test, y_test, extra)
-                for k, column in enumerate(values.swapaxes(0, 1))
+                for k, column in enumerate(values)
             ]
             for rows, values in held_out
             for X_test, y_test in [(X[rows], y[rows])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,35 +54,46 @@ class Surface:
         """Whether the time budget ended the fit."""
         return any(path.timed_out for path in self.paths)
 
-    def oof(self, fold: int) -> Matrix:
-        """Values of a fold's test rows, shape (n_test, n_gammas · n_Cs)."""
-        return _joined([path.oof(fold) for path in self.paths])
+    @cached_property
+    def n_Cs(self) -> int:
+        """Number of C's of a path."""
+        return int(self.paths[0].gaps.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.paths) * self.n_Cs
 
     def oof_at(self, k: int) -> Matrix:
         """Mean value of each row over the folds that held it out, at position `k`."""
-        path, c = self._at(k)
+        path, c = self.at(k)
         return path.oof_at(c)
 
     def oof_matrix(self) -> Matrix:
         """The same at every position, shape (n, n_gammas · n_Cs)."""
-        return _joined([path.oof_matrix() for path in self.paths])
+        return np.column_stack([self.oof_at(k) for k in range(len(self))])
 
     def coef(self, k: int) -> npt.NDArray[np.float64]:
         """β of the refit at position `k`: one a row, or a line a class."""
-        path, c = self._at(k)
+        path, c = self.at(k)
         return path.coef(c)
 
     def refit(self, k: int) -> tuple[Matrix, float, float]:
         """Intercept, primal and dual value of the refit at position `k`."""
-        path, c = self._at(k)
+        path, c = self.at(k)
         return np.atleast_1d(path.intercepts[c]), float(path.primal[-1, c]), float(path.dual[-1, c])
 
-    def _at(self, k: int) -> tuple[Path, int]:
-        gamma, c = divmod(k, self.paths[0].gaps.shape[1])
+    def at(self, k: int) -> tuple[Path, int]:
+        """The path of position `k`, and which of its C's it is."""
+        gamma, c = divmod(k, self.n_Cs)
         return self.paths[gamma], c
 
     def _side_by_side(self, name: str) -> Any:
         return _joined([getattr(path, name) for path in self.paths])
+
+
+def held_out(surfaces: list[Surface], fold: int, k: int) -> Matrix:
+    """Values of a fold's test rows at position `k`; of several machines, a column each."""
+    paths, positions = zip(*(surface.at(k) for surface in surfaces), strict=True)
+    return paths[0].oof(fold, positions[0]) if len(paths) == 1 else _core.held_out(paths, fold, positions[0])
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from kernelpath._folds import Folds, Index
 from kernelpath._results import NOT_RUN, mean_and_std
 from kernelpath._scoring import Scorer, score_folds
 from kernelpath._settings import Grid, Settings
-from kernelpath._surface import Surface
+from kernelpath._surface import Surface, held_out
 from kernelpath._weights import Weights
 
 Matrix = npt.NDArray[np.float64]
@@ -55,24 +55,16 @@ class HeldOut:
             return surfaces[0].scores
         if self.scorer is not None:
             return self._scored(self.scorer, surfaces)
+        right = ([self._right(v, test) for v in values] for test, values in self._values(surfaces))
         if self.folds == "loo":
-            values = np.stack([surface.oof_matrix() for surface in surfaces], axis=-1)
-            return np.stack([self._right(v, np.arange(len(self.y))) for v in values.swapaxes(0, 1)], axis=1)
-        rows = []
-        for test, values in self._values(surfaces):
-            weight = np.ones(len(test)) if self.weight is None else self.weight[test]
-            right = [np.average(self._right(v, test), weights=weight) for v in values.swapaxes(0, 1)]
-            rows.append(right)
-        return np.array(rows)
+            return np.stack(next(right), axis=1)
+        weights = [None if self.weight is None else self.weight[test] for _, test in self.folds]
+        return np.array([np.average(r, axis=1, weights=w) for r, w in zip(right, weights, strict=True)])
 
     def _scored(self, scorer: Scorer, surfaces: list[Surface]) -> Matrix:
         @cache
-        def values() -> list[Matrix]:
-            return [surface.oof_matrix() for surface in surfaces]
-
-        @cache
         def calibration(k: int) -> Calibration:
-            return self.calibration(np.column_stack([of_machine[:, k] for of_machine in values()]))
+            return self.calibration(np.column_stack([surface.oof_at(k) for surface in surfaces]))
 
         def stand_in(of_fold: Matrix, k: int) -> Any:
             return self.stand_in(of_fold, lambda: calibration(k))
@@ -85,19 +77,17 @@ class HeldOut:
         right[np.isnan(values).any(axis=1)] = np.nan
         return right
 
-    def _values(self, surfaces: list[Surface]) -> Iterable[tuple[Index, Matrix]]:
-        """(test rows, values of shape (n_test, n_gammas · n_Cs[, n_machines])) of each fold."""
+    def _values(self, surfaces: list[Surface]) -> Iterable[tuple[Index, Iterable[Matrix]]]:
+        """(test rows, values of shape (n_test[, n_machines]) at each position) of each fold."""
 
-        def stacked(parts: list[Matrix]) -> Matrix:
-            # The values of one machine at one C stay side by side in memory, as they come.
-            return parts[0] if len(parts) == 1 else np.stack([part.T for part in parts]).T
-
+        positions = range(len(surfaces[0]))
         if self.folds == "loo":
             # A single row cannot be ranked: the scorer sees all rows at once.
-            yield np.arange(len(self.y)), stacked([surface.oof_matrix() for surface in surfaces])
+            columns = (np.column_stack([surface.oof_at(k) for surface in surfaces]) for k in positions)
+            yield np.arange(len(self.y)), (values if len(surfaces) > 1 else values[:, 0] for values in columns)
         else:
-            for k, (_, test) in enumerate(self.folds or ()):
-                yield test, stacked([surface.oof(k) for surface in surfaces])
+            for fold, (_, test) in enumerate(self.folds or ()):
+                yield test, map(partial(held_out, surfaces, fold), positions)
 
 
 @dataclass(frozen=True)

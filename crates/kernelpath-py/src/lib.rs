@@ -39,6 +39,12 @@ fn matrix<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResul
     values.into_pyarray(py).reshape([rows, columns])
 }
 
+/// Values of a fold's test rows at the k-th C.
+fn held_out(oof: &[Vec<Vec<f64>>], fold: usize, k: usize) -> PyResult<&[f64]> {
+    let values = oof.get(fold).and_then(|by_c| by_c.get(k));
+    values.map(Vec::as_slice).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold} or no C number {k}")))
+}
+
 /// γ by a rule ("scale" or "sigest").
 #[pyfunction]
 #[pyo3(signature = (X, kernel, rule, seed, weight=None))]
@@ -302,6 +308,39 @@ fn available_memory_py() -> Option<u64> {
     available_memory()
 }
 
+/// A value a class from those of machines for pairs of classes, a column each; `pairs` are of indices of classes.
+#[pyfunction]
+fn votes<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray2<'py, f64>,
+    pairs: PyReadonlyArray2<'py, i64>,
+    n_classes: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let values = values.as_array();
+    let columns = values.t();
+    let columns = columns.as_standard_layout();
+    let columns: Vec<&[f64]> = columns.outer_iter().filter_map(|column| column.to_slice()).collect();
+    let class = |class: i64| usize::try_from(class).unwrap_or(usize::MAX);
+    let pairs: Vec<(usize, usize)> = match pairs.as_array().ncols() {
+        2 => pairs.as_array().outer_iter().map(|pair| (class(pair[0]), class(pair[1]))).collect(),
+        other => return Err(PyValueError::new_err(format!("pairs must have 2 columns, not {other}"))),
+    };
+    matrix(py, unwrap(kernelpath::votes(&columns, &pairs, n_classes))?, n_classes)
+}
+
+/// Decision values of a fold's test rows at the k-th C, a column a machine; NaN where not run.
+#[pyfunction]
+#[pyo3(name = "held_out")]
+fn held_out_of_all<'py>(
+    py: Python<'py>,
+    paths: Vec<PyRef<'py, PathFit>>,
+    fold: usize,
+    k: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let columns = paths.iter().map(|path| held_out(&path.fit.oof, fold, k)).collect::<PyResult<Vec<_>>>()?;
+    matrix(py, columns.concat(), columns.first().map_or(0, |column| column.len()))?.transpose()
+}
+
 /// Index of the C that the scores choose.
 #[pyfunction]
 fn select(scores: PyReadonlyArray2<'_, f64>, cs: PyReadonlyArray1<'_, f64>, rule: &str) -> PyResult<usize> {
@@ -543,10 +582,9 @@ impl PathFit {
         Ok(all.into_pyarray(py))
     }
 
-    /// Decision values of a fold's test rows, shape (n_test, n_C); NaN where not run. (Those of one C lie side by side.)
-    fn oof<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let by_c = self.fit.oof.get(fold).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold}")))?;
-        by_c.concat().into_pyarray(py).reshape([by_c.len(), self.fit.test[fold].len()])?.transpose()
+    /// Decision values of a fold's test rows at the k-th C; NaN where not run.
+    fn oof<'py>(&self, py: Python<'py>, fold: usize, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_slice(py, held_out(&self.fit.oof, fold, k)?))
     }
 
     /// Mean decision value of each row over the folds that held it out, at the k-th C; NaN if none did.
@@ -555,13 +593,6 @@ impl PathFit {
             return Err(PyIndexError::new_err(format!("no C number {k}")));
         }
         Ok(self.fit.out_of_fold(k).into_pyarray(py))
-    }
-
-    /// The same at every C, shape (n, n_C).
-    fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
-        let values = (0..self.fit.n).flat_map(|row| by_c.iter().map(move |f| f[row])).collect();
-        matrix(py, values, self.fit.cs.len())
     }
 }
 
@@ -669,6 +700,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(nystrom_features, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
+    module.add_function(wrap_pyfunction!(votes, module)?)?;
+    module.add_function(wrap_pyfunction!(held_out_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(fit_paths, module)?)?;
     module.add_function(wrap_pyfunction!(multinomial::fit_multinomial, module)?)?;

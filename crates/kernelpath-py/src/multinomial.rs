@@ -1,12 +1,12 @@
 //! The multinomial loss: several classes in one model.
 
 use kernelpath::{Multinomial, MultinomialFit as Fit, Precision, Settings};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::boundary::{Matrix, run, unwrap};
-use crate::{Pairs, control, kernel_fn, matrix, of_records, read_folds};
+use crate::{Pairs, control, held_out, kernel_fn, matrix, of_records, read_folds};
 
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
 /// class of each row, from 0.
@@ -58,15 +58,6 @@ pub fn fit_multinomial<'py>(
 #[pyclass(frozen, module = "kernelpath._core")]
 pub struct MultinomialFit {
     fit: Fit,
-}
-
-impl MultinomialFit {
-    /// Values of rows, given C by C and in each row after row, as an array of shape (n_rows, n_C, n_classes).
-    fn by_row<'py>(&self, py: Python<'py>, by_c: &[Vec<f64>], rows: usize) -> PyResult<Bound<'py, PyArray3<f64>>> {
-        let k = self.fit.classes;
-        let row = |i: usize| by_c.iter().flat_map(move |f| f[i * k..(i + 1) * k].iter().copied());
-        (0..rows).flat_map(row).collect::<Vec<f64>>().into_pyarray(py).reshape([rows, by_c.len(), k])
-    }
 }
 
 #[pymethods]
@@ -159,10 +150,9 @@ impl MultinomialFit {
         matrix(py, beta.clone(), self.fit.n)
     }
 
-    /// Values of a fold's test rows, shape (n_test, n_C, n_classes); NaN where not run.
-    fn oof<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray3<f64>>> {
-        let by_c = self.fit.oof.get(fold).ok_or_else(|| PyIndexError::new_err(format!("no fold number {fold}")))?;
-        self.by_row(py, by_c, self.fit.test[fold].len())
+    /// Values of a fold's test rows at the k-th C, shape (n_test, n_classes); NaN where not run.
+    fn oof<'py>(&self, py: Python<'py>, fold: usize, k: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        matrix(py, held_out(&self.fit.oof, fold, k)?.to_vec(), self.fit.classes)
     }
 
     /// Mean values of each row over the folds that held it out, at the k-th C, shape (n, n_classes); NaN if none did.
@@ -171,11 +161,5 @@ impl MultinomialFit {
             return Err(PyIndexError::new_err(format!("no C number {k}")));
         }
         matrix(py, self.fit.out_of_fold(k), self.fit.classes)
-    }
-
-    /// The same at every C, shape (n, n_C, n_classes).
-    fn oof_matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f64>>> {
-        let by_c: Vec<Vec<f64>> = (0..self.fit.cs.len()).map(|c| self.fit.out_of_fold(c)).collect();
-        self.by_row(py, &by_c, self.fit.n)
     }
 }

@@ -12,9 +12,10 @@ use crate::certificate::Certificate;
 use crate::data::{Rows, Units};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
-use crate::gram::{Gram, check_plan, single_is_enough};
+use crate::gram::{Entry, Gram, check_plan, single_is_enough};
+use crate::held_out::{groups, held_out};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::{Kept, Ledger, Plan, distinct};
+use crate::ledger::{Keeps, Kept, Ledger, Plan};
 use crate::loo;
 use crate::loss::Loss;
 use crate::observe::{Control, Phase};
@@ -60,6 +61,11 @@ impl Folds {
         }
         let rows = |wanted: bool, fold: usize| (0..y.len()).filter(|&i| (fold_of[i] == fold) == wanted).collect();
         Ok(Self::Splits((0..k).map(|fold| Fold { train: rows(false, fold), test: rows(true, fold) }).collect()))
+    }
+
+    /// The splits, if there are any.
+    pub(crate) fn splits(&self) -> &[Fold] {
+        if let Self::Splits(folds) = self { folds } else { &[] }
     }
 
     fn len(&self, n: usize) -> usize {
@@ -300,12 +306,18 @@ pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     }
     // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
     let alone = request.folds == Folds::LeaveOneOut;
-    let key = |i: usize, (t, task): (usize, &Task)| {
-        let k = task.position(i)?;
-        Some([t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }])
+    // Of each row the tasks that learn from it, and its place in them.
+    let mut learners: Vec<Vec<(usize, usize)>> = vec![Vec::new(); request.x.nrows()];
+    for (t, task) in request.tasks.iter().enumerate() {
+        for k in 0..task.y.len() {
+            learners[task.row(k)].push((t, k));
+        }
+    }
+    let key = |&(t, k): &(usize, usize)| {
+        let task = &request.tasks[t];
+        [t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }]
     };
-    let keys = |i: usize| request.tasks.iter().enumerate().filter_map(move |task| key(i, task)).flatten();
-    Units::merge(&request.x, keys, control)
+    Units::merge(&request.x, |i| learners[i].iter().flat_map(key), control)
 }
 
 /// Threads to work on; 0 takes one a core.
@@ -442,15 +454,21 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     control.begin(Phase::Path, models);
     let decomposition = OnceCell::new();
     // Tasks on all rows one after the other, each on all threads; the small ones side by side.
+    let (whole, small): (Vec<usize>, Vec<usize>) =
+        (0..request.tasks.len()).partition(|&k| request.tasks[k].rows.is_none());
     let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(request.tasks.len());
-    for (k, task) in request.tasks.iter().enumerate().filter(|(_, task)| task.rows.is_none()) {
-        fits.push((k, fit_task(request, task, &gram, units, Some(&decomposition), control)?));
+    for k in whole {
+        let task = &request.tasks[k];
+        let solved = solve_task(request, task, &gram, units, Some(&decomposition), control)?;
+        fits.push((k, assemble::<T>(request, task, units, solved, None)));
     }
-    let small = (request.tasks.par_iter().enumerate())
-        .filter(|(_, task)| task.rows.is_some())
-        .map(|(k, task)| Ok((k, fit_task(request, task, &gram, units, None, control)?)))
+    let solved = (small.par_iter())
+        .map(|&k| solve_task(request, &request.tasks[k], &gram, units, None, control))
         .collect::<Result<Vec<_>>>()?;
-    fits.extend(small);
+    let values = held_out_values(request, &gram, units, &solved, control)?;
+    let assembled = (small.into_par_iter().zip(solved).zip(values))
+        .map(|((k, solved), values)| (k, assemble::<T>(request, &request.tasks[k], units, solved, Some(values))));
+    fits.extend(assembled.collect::<Vec<_>>());
     fits.sort_by_key(|(k, _)| *k);
     let timed = |(_, fit): (usize, PathFit)| PathFit { kernel_seconds, ..fit };
     Ok(fits.into_iter().map(timed).collect())
@@ -491,94 +509,130 @@ impl Placed {
     }
 }
 
+/// The models of a task.
+struct Solved {
+    placed: Placed,
+    /// Of each unit in the refit.
+    weight: Vec<f64>,
+    engine: Engine,
+    refit: Kept,
+    folds: Vec<Kept>,
+    /// `[c][unit]`, if rows are left out one by one.
+    left_out: Vec<Vec<loo::LeftOut>>,
+    seconds: f64,
+}
+
 /// One task. If it has all rows, it is solved on the whole matrix, whose decomposition is given; else on its rows' part
-/// of it, on this thread, and scored on all rows of the folds.
-fn fit_task<T: Working>(
+/// of it, on this thread.
+fn solve_task<T: Working>(
     request: &Request,
     task: &Task,
     gram: &Gram<T>,
     units: &Units,
     decomposition: Option<&Decomposed>,
     control: &Control,
-) -> Result<PathFit> {
+) -> Result<Solved> {
     let started = Instant::now();
-    let n = request.x.nrows();
     let whole = task.rows.is_none();
     let placed = Placed::new(task, units);
     let y = placed.targets(task);
-    let Placed { own, place } = &placed;
-    let mut of_row = vec![0.0; own.len()];
-    for (k, &u) in place.iter().enumerate() {
-        of_row[u] = task.weight(k);
-    }
-    let part = if whole { None } else { Some(gram.part(own)?) };
+    let part = if whole { None } else { Some(gram.part(&placed.own)?) };
     let shared = Shared::new(part.as_ref().unwrap_or(gram), task.loss, y, request.settings);
 
-    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    let tested = |fold: &Fold| -> Vec<usize> { fold.test.iter().map(|&i| units.of_row[i]).collect() };
     // The refit first: it is the longest.
-    let mut plans = vec![Plan { weight: placed.weights(task, &|_| 1.0), scored: None }];
-    plans.extend(splits.iter().map(|fold| {
-        let count = counts(n, &fold.train);
-        Plan { weight: placed.weights(task, &|i| count[i]), scored: whole.then(|| tested(fold)) }
+    let mut plans = vec![Plan { weight: placed.weights(task, &|_| 1.0), keeps: Keeps::All }];
+    plans.extend(request.folds.splits().iter().map(|fold| {
+        let count = counts(request.x.nrows(), &fold.train);
+        let keeps = if whole { Keeps::Values(units.of(&fold.test)) } else { Keeps::Coefficients };
+        Plan { weight: placed.weights(task, &|i| count[i]), keeps }
     }));
     let of_part = OnceCell::new();
     let decomposition = decomposition.unwrap_or(&of_part);
-    let (engine, mut kept) = solve(request, &shared, &plans, decomposition, whole, control)?;
-    let refit = kept.remove(0);
-
-    let all = &plans[0].weight;
-    let mut records: Vec<Vec<Record>> = Vec::with_capacity(request.folds.len(n) + 1);
-    let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(request.folds.len(n));
+    let (engine, mut folds) = solve(request, &shared, &plans, decomposition, whole, control)?;
+    let refit = folds.remove(0);
+    let weight = plans.swap_remove(0).weight;
+    let mut left_out = Vec::new();
     if request.folds == Folds::LeaveOneOut {
-        let by_c = leave_one_out(request, &shared, engine, all, &of_row, &refit, decomposition, control)?;
-        let full = if whole { Vec::new() } else { decisions(gram, own, &refit, &units.of_row) };
-        for i in 0..n {
+        let mut of_row = vec![0.0; placed.own.len()];
+        for (k, &u) in placed.place.iter().enumerate() {
+            of_row[u] = task.weight(k);
+        }
+        left_out = leave_one_out(request, &shared, engine, &weight, &of_row, &refit, decomposition, control)?;
+    }
+    Ok(Solved { placed, weight, engine, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
+}
+
+/// `[task][fold][c]`: values at the folds' test rows of tasks that learn from a part of the rows; if rows are left out
+/// one by one, the only "fold" is the refit at all rows.
+fn held_out_values<T: Working>(
+    request: &Request,
+    gram: &Gram<T>,
+    units: &Units,
+    solved: &[Solved],
+    control: &Control,
+) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
+    let mut values = vec![Vec::new(); solved.len()];
+    let owns: Vec<&[usize]> = solved.iter().map(|solved| &solved.placed.own[..]).collect();
+    let groups = groups(&owns);
+    let mut add = |kept: &dyn Fn(&Solved) -> &Kept, wanted: &[usize]| -> Result<()> {
+        let machines: Vec<&Kept> = solved.iter().map(kept).collect();
+        let of_fold = held_out(gram, &groups, &machines, wanted, control)?;
+        values.iter_mut().zip(of_fold).for_each(|(values, of_fold)| values.push(of_fold));
+        Ok(())
+    };
+    if request.folds == Folds::LeaveOneOut {
+        add(&|solved| &solved.refit, &units.of_row)?;
+    }
+    for (k, fold) in request.folds.splits().iter().enumerate() {
+        add(&|solved| &solved.folds[k], &units.of(&fold.test))?;
+    }
+    Ok(values)
+}
+
+/// `values` are those of [`held_out_values`], if the task learns from a part of the rows.
+fn assemble<T: Entry>(
+    request: &Request,
+    task: &Task,
+    units: &Units,
+    solved: Solved,
+    values: Option<Vec<Vec<Vec<f64>>>>,
+) -> PathFit {
+    let Solved { placed: Placed { place, .. }, weight, engine, refit, folds, left_out, seconds } = solved;
+    let mut records: Vec<Vec<Record>> = Vec::new();
+    let mut oof: Vec<Vec<Vec<f64>>> = Vec::new();
+    if request.folds == Folds::LeaveOneOut {
+        for i in 0..request.x.nrows() {
             if let Some(k) = task.position(i) {
-                records.push(by_c.iter().map(|left_out| left_out[place[k]].0.clone()).collect());
-                oof.push(by_c.iter().map(|left_out| vec![left_out[place[k]].1]).collect());
+                records.push(left_out.iter().map(|of_c| of_c[place[k]].0.clone()).collect());
+                oof.push(left_out.iter().map(|of_c| vec![of_c[place[k]].1]).collect());
             } else {
                 // It was not learned from in the first place.
                 records.push(refit.records.clone());
-                oof.push(full.iter().map(|f| vec![f[i]]).collect());
+                oof.push(values.iter().flatten().flatten().map(|f| vec![f[i]]).collect());
             }
         }
-    }
-    for (kept, fold) in kept.into_iter().zip(splits) {
-        let decision = |(record, f): (&Record, &Vec<f64>)| match f.len() {
-            0 => vec![f64::NAN; fold.test.len()],
+    } else {
+        let decision = |record: &Record, f: &[f64], test: usize| match f.len() {
+            0 => vec![f64::NAN; test],
             _ => f.iter().map(|f| f + record.b).collect(),
         };
-        oof.push(if whole {
-            kept.records.iter().zip(&kept.f).map(decision).collect()
-        } else {
-            decisions(gram, own, &kept, &tested(fold))
-        });
-        records.push(kept.records);
+        let decisions = |(kept, fold): (&Kept, &Fold)| {
+            kept.records.iter().zip(&kept.f).map(|(record, f)| decision(record, f, fold.test.len())).collect()
+        };
+        oof = values.unwrap_or_else(|| folds.iter().zip(request.folds.splits()).map(decisions).collect());
+        records.extend(folds.into_iter().map(|kept| kept.records));
     }
     records.push(refit.records);
     // A unit's β goes to its rows by their weights.
-    let share =
-        |beta: &[f64], (k, &u): (usize, &usize)| if all[u] > 0.0 { beta[u] * task.weight(k) / all[u] } else { 0.0 };
+    let share = |beta: &[f64], (k, &u): (usize, &usize)| {
+        if weight[u] > 0.0 { beta[u] * task.weight(k) / weight[u] } else { 0.0 }
+    };
     let per_row = |beta: &Vec<f64>| match beta.len() {
         0 => vec![0.0; place.len()],
         _ => place.iter().enumerate().map(|row| share(beta, row)).collect(),
     };
     let coef = refit.beta.iter().map(per_row).collect();
-    Ok(path_fit(request, task, engine, records, oof, coef, Gram::<T>::bytes(units.len()), started))
-}
-
-/// f at the units `wanted`, for each C of a machine on the units `own`; NaN where not run.
-fn decisions<T: Working>(gram: &Gram<T>, own: &[usize], kept: &Kept, wanted: &[usize]) -> Vec<Vec<f64>> {
-    let run: Vec<usize> = (0..kept.beta.len()).filter(|&c| !kept.beta[c].is_empty()).collect();
-    let betas: Vec<&[f64]> = run.iter().map(|&c| &kept.beta[c][..]).collect();
-    let (distinct, product_of) = distinct(&betas);
-    let products = gram.cross_times(wanted, own, &distinct);
-    let mut f = vec![vec![f64::NAN; wanted.len()]; kept.beta.len()];
-    for (&c, (product, ratio)) in run.iter().zip(product_of) {
-        f[c] = products[product].iter().map(|f| ratio * f + kept.records[c].b).collect();
-    }
-    f
+    path_fit(request, task, engine, records, oof, coef, Gram::<T>::bytes(units.len()), seconds)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -590,7 +644,7 @@ pub(crate) fn path_fit(
     oof: Vec<Vec<Vec<f64>>>,
     coef: Vec<Vec<f64>>,
     gram_bytes: u64,
-    started: Instant,
+    path_seconds: f64,
 ) -> PathFit {
     let n = request.x.nrows();
     let test: Vec<Vec<usize>> = match &request.folds {
@@ -599,8 +653,10 @@ pub(crate) fn path_fit(
         Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
     };
     // The task's own rows among those of a test set.
+    let mut position = vec![None; n];
+    (0..task.y.len()).for_each(|k| position[task.row(k)] = Some(k));
     let own = |test: &Vec<usize>| -> Vec<(usize, usize)> {
-        test.iter().enumerate().filter_map(|(at, &i)| Some((at, task.position(i)?))).collect()
+        test.iter().enumerate().filter_map(|(at, &i)| Some((at, position[i]?))).collect()
     };
     let mean = |own: &[(usize, usize)], f: &[f64]| {
         let (mut sum, mut total) = (0.0, 0.0);
@@ -632,7 +688,7 @@ pub(crate) fn path_fit(
         coef,
         gram_bytes,
         kernel_seconds: 0.0,
-        path_seconds: started.elapsed().as_secs_f64(),
+        path_seconds,
         timed_out,
     }
 }

@@ -275,6 +275,11 @@ impl Units {
         Self { representative: (0..n).collect(), of_row: (0..n).collect() }
     }
 
+    /// The units of these rows.
+    pub(crate) fn of(&self, rows: &[usize]) -> Vec<usize> {
+        rows.iter().map(|&i| self.of_row[i]).collect()
+    }
+
     /// Finds equal rows, which have equal keys too, by a hash of their bits, confirmed by comparison.
     pub(crate) fn merge<K: Iterator<Item = f64>>(
         x: &Rows,

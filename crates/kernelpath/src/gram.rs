@@ -54,9 +54,6 @@ pub(crate) const TILE: usize = 128;
 /// Rows and columns of the blocks of a product with the matrix.
 const BAND: usize = 512;
 
-/// Rows whose part for a few hundred columns stays in the second cache.
-const CROSS_BAND: usize = 64;
-
 /// Rows of the blocks of a product in working precision.
 const APPLY_BAND: usize = 256;
 
@@ -192,63 +189,6 @@ impl<T: Entry> Gram<T> {
             }
         }
         Ok(part)
-    }
-
-    /// Rows `wanted` and columns `own` of the matrix times each vector, in double precision, on this thread. Rows of zeros
-    /// in the vectors are left out, unless few stand between others.
-    pub(crate) fn cross_times(&self, wanted: &[usize], own: &[usize], b: &[&[f64]]) -> Vec<Vec<f64>> {
-        const BRIDGED: usize = 8;
-        let mut out = vec![Vec::with_capacity(wanted.len()); b.len()];
-        let used: Vec<usize> = (0..own.len()).filter(|&k| b.iter().any(|c| c[k] != 0.0)).collect();
-        // Stretches of columns that lie side by side, as those of a class do, and where in them the used ones are.
-        let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
-        let (mut places, mut length) = (Vec::with_capacity(used.len()), 0);
-        for &k in &used {
-            let end = own[k] + 1;
-            match stretches.last_mut() {
-                Some(last) if end <= last.end + BRIDGED => {
-                    length += end - last.end;
-                    last.end = end;
-                }
-                _ => {
-                    length += 1;
-                    stretches.push(own[k]..end);
-                }
-            }
-            places.push(length - 1);
-        }
-        let mut right = vec![0.0; length * b.len()];
-        for (b, right) in b.iter().zip(right.chunks_exact_mut(length.max(1))) {
-            for (&k, &place) in used.iter().zip(&places) {
-                right[place] = b[k];
-            }
-        }
-        let mut left = vec![0.0; length * CROSS_BAND.min(wanted.len())];
-        for rows in wanted.chunks(CROSS_BAND) {
-            vectorise(
-                #[inline(always)]
-                || {
-                    for (&i, target) in rows.iter().zip(left.chunks_exact_mut(length.max(1))) {
-                        let (row, mut at) = (self.row(i), 0);
-                        for stretch in &stretches {
-                            let values = &row[stretch.clone()];
-                            for (value, k) in target[at..at + values.len()].iter_mut().zip(values) {
-                                *value = k.wide();
-                            }
-                            at += values.len();
-                        }
-                    }
-                },
-            );
-            let product = skinny::product(&left, length, rows.len(), &right, length);
-            for (c, out) in out.iter_mut().enumerate() {
-                match product.get(c * rows.len()..(c + 1) * rows.len()) {
-                    Some(column) => out.extend_from_slice(column),
-                    None => out.extend(rows.iter().map(|_| 0.0)), // no vector has an entry
-                }
-            }
-        }
-        out
     }
 
     fn zeros(n: usize) -> Result<Self> {
@@ -788,33 +728,6 @@ fn for_each_band(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cross_products_equal_sums_over_the_named_rows() {
-        let n = 300;
-        let x: Vec<f64> = (0..2 * n).map(|i| (0.37 * i as f64).sin()).collect();
-        let (rows, kernel): (Vec<usize>, _) = ((0..n).collect(), KernelFn::new(Shape::Rbf, 0.5).unwrap());
-        let x = Rows::from_slice(&x, 2).unwrap();
-        let gram = Gram::<f64>::compute(&x, &rows, &kernel, None, &Control::default()).unwrap();
-        // Two stretches with short gaps in them, a long one between, and more rows wanted than a band has.
-        let own: Vec<usize> = (0..n).filter(|i| i % 5 != 0 && !(90..180).contains(i)).collect();
-        let wanted: Vec<usize> = (0..n).filter(|i| i % 2 == 0).collect();
-        let columns = |fill: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<f64>> {
-            (0..3).map(|c| (0..own.len()).map(|k| fill(c, k)).collect()).collect()
-        };
-        let some = columns(&|c, k| if (k + c) % 3 == 0 { 0.0 } else { (k as f64).cos() });
-        for b in [some, columns(&|_, _| 0.0)] {
-            let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
-            let got = gram.cross_times(&wanted, &own, &b);
-            for (got, b) in got.iter().zip(&b) {
-                assert_eq!(got.len(), wanted.len());
-                for (&i, got) in wanted.iter().zip(got) {
-                    let expected: f64 = own.iter().zip(*b).map(|(&j, b)| gram.get(i, j) * b).sum();
-                    assert!((got - expected).abs() < 1e-10);
-                }
-            }
-        }
-    }
 
     #[test]
     fn products_in_working_precision_equal_those_in_double() {

@@ -14,8 +14,17 @@ use crate::problem::{Outcome, Shared, Status};
 pub(crate) struct Plan {
     /// Weight of each unit; 0 holds it out.
     pub weight: Vec<f64>,
-    /// The units whose f is wanted; `None`: β and all of f.
-    pub scored: Option<Vec<usize>>,
+    pub keeps: Keeps,
+}
+
+/// What is needed of a plan's solutions later.
+pub(crate) enum Keeps {
+    /// β and f.
+    All,
+    /// β.
+    Coefficients,
+    /// f at these units.
+    Values(Vec<usize>),
 }
 
 /// A solver's answer for one plan at one C.
@@ -28,8 +37,7 @@ pub(crate) struct Solution {
     pub outcome: Outcome,
 }
 
-/// What is kept of a plan: per C the record, and of β and the certified f = Kβ what is needed
-/// later: all of the refit's, of a fold's only f at its test rows; empty where not run.
+/// What is kept of a plan: per C the record, and of β and the certified f = Kβ what is needed later; empty where not run.
 pub(crate) struct Kept {
     pub records: Vec<Record>,
     pub beta: Vec<Vec<f64>>,
@@ -78,11 +86,10 @@ impl<'a, T: Entry> Ledger<'a, T> {
             let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let kept = &mut kept[solution.plan];
             kept.records[solution.c] = record;
-            if let Some(units) = &plan.scored {
-                kept.f[solution.c] = units.iter().map(|&u| f[u]).collect();
-            } else {
-                kept.f[solution.c] = f;
-                kept.beta[solution.c] = solution.beta;
+            match &plan.keeps {
+                Keeps::All => (kept.beta[solution.c], kept.f[solution.c]) = (solution.beta, f),
+                Keeps::Coefficients => kept.beta[solution.c] = solution.beta,
+                Keeps::Values(units) => kept.f[solution.c] = units.iter().map(|&u| f[u]).collect(),
             }
         }
         Ok(())

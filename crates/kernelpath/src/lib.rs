@@ -47,6 +47,7 @@ mod device;
 pub mod error;
 pub mod features;
 pub mod gram;
+mod held_out;
 pub mod kernel;
 pub mod landmarks;
 mod ledger;
@@ -66,6 +67,7 @@ mod softmax;
 mod solver;
 pub mod sparse;
 mod svc;
+mod votes;
 mod walk;
 
 pub use calibrate::{Calibration, Method};
@@ -87,6 +89,7 @@ pub use problem::{Settings, Status};
 pub use solver::Solver;
 pub use sparse::Csr;
 pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder};
+pub use votes::votes;
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

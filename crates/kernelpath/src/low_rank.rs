@@ -7,7 +7,7 @@ use std::time::Instant;
 use faer::Mat;
 
 use crate::cv::{
-    Fold, Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
+    Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design};
@@ -15,7 +15,7 @@ use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::Plan;
+use crate::ledger::{Keeps, Plan};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Primal, Reduced, Solver, Working, spectral};
@@ -34,8 +34,8 @@ fn fit_task<T: Working>(
     let y = placed.targets(task);
     let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own));
     let own = gathered.as_ref().map_or(design, |values| Design::new(values, y.len(), design.rank()));
-    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
-    let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), scored: None };
+    let splits = request.folds.splits();
+    let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), keeps: Keeps::Coefficients };
     let mut plans = vec![plan(&|_| 1.0)];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(request.x.nrows(), &fold.train);
@@ -51,14 +51,13 @@ fn fit_task<T: Working>(
     let mut records: Vec<Vec<Record>> = Vec::with_capacity(splits.len() + 1);
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::with_capacity(splits.len());
     for (reduced, fold) in kept.into_iter().zip(splits) {
-        let tested: Vec<usize> = fold.test.iter().map(|&i| units.of_row[i]).collect();
-        oof.push(decisions(design, &reduced, &tested, control)?);
+        oof.push(decisions(design, &reduced, &units.of(&fold.test), control)?);
         records.push(uncentred(reduced.records, &reduced.w, mean));
     }
     let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { nystrom.coefficients(w) }).collect();
     records.push(uncentred(refit.records, &refit.w, mean));
     let bytes = (design.n() * design.rank() * size_of::<T>()) as u64;
-    Ok(path_fit(request, task, engine, records, oof, coef, bytes, started))
+    Ok(path_fit(request, task, engine, records, oof, coef, bytes, started.elapsed().as_secs_f64()))
 }
 
 /// The records with b as it is for features that keep their mean.

@@ -27,12 +27,12 @@
 use std::time::Instant;
 
 use crate::certificate::Certificate;
-use crate::cv::{Fold, Folds, Precision, check_setup, counts, pool};
+use crate::cv::{Folds, Precision, check_setup, counts, pool};
 use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan};
 use crate::kernel::{KernelFn, Shape};
-use crate::ledger::{Plan, record};
+use crate::ledger::{Keeps, Plan, record};
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
 use crate::problem::{Settings, Status};
@@ -225,7 +225,7 @@ fn fit_with<T: Working>(
 ) -> Result<MultinomialFit> {
     let started = Instant::now();
     let n = request.x.nrows();
-    let splits: &[Fold] = if let Folds::Splits(folds) = &request.folds { folds } else { &[] };
+    let splits = request.folds.splits();
     let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
     let plan = |extra: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra);
     plan(extra)?;
@@ -248,11 +248,10 @@ fn fit_with<T: Working>(
         }
         weight
     };
-    let mut plans = vec![Plan { weight: weights(&|_| 1.0), scored: None }];
+    let mut plans = vec![Plan { weight: weights(&|_| 1.0), keeps: Keeps::Coefficients }];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(n, &fold.train);
-        let tested = fold.test.iter().map(|&i| units.of_row[i]).collect();
-        Plan { weight: weights(&|i| count[i]), scored: Some(tested) }
+        Plan { weight: weights(&|i| count[i]), keeps: Keeps::Values(units.of(&fold.test)) }
     }));
     control.begin(Phase::Path, request.cs.len() * plans.len());
     let mut ledger = Ledger::new(&problem, &plans, request.cs, control);
@@ -353,9 +352,9 @@ impl<'a, T: Entry> Ledger<'a, T> {
             gaps.push(certificate.gap());
             let kept = &mut self.kept[plan];
             kept.records[c] = record(*outcome, certificate, b.clone(), settings.tol);
-            kept.values[c] = match &self.plans[plan].scored {
-                None => beta.clone(),
-                Some(units) => {
+            kept.values[c] = match &self.plans[plan].keeps {
+                Keeps::All | Keeps::Coefficients => beta.clone(),
+                Keeps::Values(units) => {
                     let row = |&u: &usize| b.iter().enumerate().map(move |(c, b)| (c * gram.n() + u, b));
                     units.iter().flat_map(row).map(|(at, b)| f[at] + b).collect()
                 }
