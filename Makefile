@@ -1,11 +1,12 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint format docs bench peers peers-torch clean tools
+.PHONY: help demo test test-rust test-python test-oldest lint format docs bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 BUILT := $(VENV)/.built
+OLDEST := $(CURDIR)/.venv-oldest
 PEERS := $(CURDIR)/benchmarks/.venv
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
@@ -19,7 +20,7 @@ help: ## list the targets
 demo: $(BUILT) ## train and tune 550 certified SVMs, compare with scikit-learn, draw out/demo.png
 	$(BIN)/python examples/demo.py
 
-test: test-rust test-python ## Rust and Python tests
+test: test-rust test-python test-oldest ## Rust and Python tests
 
 test-rust: $(BUILT) ## Rust unit, integration and documentation tests, and the example programs
 	cargo test --release -p kernelpath
@@ -28,6 +29,9 @@ test-rust: $(BUILT) ## Rust unit, integration and documentation tests, and the e
 
 test-python: $(BUILT) ## Python tests
 	$(BIN)/python -m pytest -q
+
+test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
+	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)
 
 lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
@@ -58,7 +62,7 @@ peers-torch: peers ## install TorchKM for the benchmarks too (torch takes 5 GB o
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements-torch.txt
 
 clean: ## remove builds, the virtual environment and caches
-	rm -rf target .venv benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target .venv .venv-oldest benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/kernelpath/*.so
 
 tools:
@@ -86,4 +90,15 @@ $(VENV)/.created: | tools
 # maturin installs the dependencies and the `dev` extra of pyproject.toml, then the package itself, editable.
 $(BUILT): $(VENV)/.created $(RUST) pyproject.toml
 	env -u CONDA_PREFIX VIRTUAL_ENV=$(VENV) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --extras dev
+	@touch $@
+
+$(OLDEST)/.created: | tools
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check "scikit-learn==1.6.*" hypothesis pandas pytest
+	@touch $@
+
+$(OLDEST)/.built: $(OLDEST)/.created $(BUILT) $(wildcard python/kernelpath/*.py)
+	rm -rf $(OLDEST)/wheels
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(VENV) $(BIN)/maturin build --quiet --release --out $(OLDEST)/wheels
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(OLDEST)/wheels/*.whl
 	@touch $@
