@@ -439,11 +439,7 @@ pub(crate) fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
 
 fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let mut extra = 0;
-    for task in &request.tasks {
-        let rows = task.rows.as_ref().map_or(units.len(), Vec::len);
-        extra = extra.max(request.solver.engine(task.loss, rows)?.extra_bytes(rows, size_of::<T>()));
-    }
+    let extra = extra_bytes::<T>(request, units.len())?;
     let plan = |extra: u64| check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra);
     plan(extra)?;
     let pairs = request.pairs.filter(|pairs| plan(extra + pairs.bytes_to_come(units.len())).is_ok());
@@ -472,6 +468,30 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     fits.sort_by_key(|(k, _)| *k);
     let timed = |(_, fit): (usize, PathFit)| PathFit { kernel_seconds, ..fit };
     Ok(fits.into_iter().map(timed).collect())
+}
+
+/// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
+/// that small tasks work on side by side, and what is kept of all tasks.
+fn extra_bytes<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
+    let (n, cs, threads) = (request.x.nrows(), request.cs.len(), rayon::current_num_threads() as u64);
+    let splits = request.folds.splits();
+    let tested = if request.folds == Folds::LeaveOneOut { n } else { splits.iter().map(|fold| fold.test.len()).sum() };
+    let largest_test = splits.iter().map(|fold| fold.test.len()).max().unwrap_or(0);
+    let (mut whole, mut part, mut numbers) = (0, 0, 0_u64);
+    for task in &request.tasks {
+        let rows = task.rows.as_ref().map_or(n_units, Vec::len);
+        let solver = request.solver.engine(task.loss, rows)?.extra_bytes(rows, size_of::<T>());
+        // Coefficients of the refit and held-out values.
+        numbers += (rows + tested) as u64 * cs as u64;
+        if task.rows.is_none() {
+            whole = whole.max(solver);
+        } else {
+            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1));
+            // Until all small tasks are solved, the coefficients of each model; and a fold's products with the matrix.
+            numbers += (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+        }
+    }
+    Ok(whole.max(threads * part) + 8 * numbers)
 }
 
 /// A task's units, and the place of each of its rows among them.

@@ -88,12 +88,16 @@ impl<T: Entry> Gram<T> {
         n as u64 * row_stride(n) as u64 * size_of::<T>() as u64
     }
 
-    /// Bytes that a whole fit on `n` rows with `threads` workers is planned to take: the matrix, and for
-    /// each path in work a factor of its free set and its solutions, for those in certification two
-    /// vectors a C.
+    /// Bytes that a whole fit on `n` rows with `threads` workers is planned to take.
     pub fn planned_bytes(n: usize, models_kept: usize, threads: usize) -> u64 {
+        Self::work_bytes(n, models_kept, threads) + (64 << 20)
+    }
+
+    /// Bytes of the matrix, and for each path in work a factor of its free set and its solutions, for those in
+    /// certification two vectors a C.
+    pub(crate) fn work_bytes(n: usize, models_kept: usize, threads: usize) -> u64 {
         let vectors = (models_kept * padded(n) * 8 * (threads + 2 * CERTIFIED_AT_ONCE + 2)) as u64;
-        Self::bytes(n) + Self::bytes(n) / 5 + vectors + (64 << 20)
+        Self::bytes(n) + Self::bytes(n) / 5 + vectors
     }
 
     /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool, from `pairs` if they

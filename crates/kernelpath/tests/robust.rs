@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use common::{data, fit, request};
 use kernelpath::{
-    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, fit_paths, logspace,
-    select,
+    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, Task, fit_paths,
+    logspace, select,
 };
 
 fn error(change: impl FnOnce(&mut kernelpath::Request)) -> String {
@@ -74,6 +74,25 @@ fn too_large_for_memory_is_said_before_allocating() {
             assert_eq!(rows, n);
             assert!(need > available && need > 30_000_000_000_000);
         }
+        other => panic!("{:?}", other.map(|_| ())),
+    }
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn many_machines_are_planned_for() {
+    // A small matrix, but the values of 1000 machines at 100 000 values of C.
+    let n = 3000;
+    let x: Vec<f64> = (0..n).map(|i| (0.37 * i as f64).sin()).collect();
+    let cs = logspace(1e-3, 1e3, 100_000);
+    let mut request = request(&x, 1, &[1.0, -1.0], Loss::Hinge, Shape::Rbf, &cs);
+    let task = |k: usize| Task { rows: Some(vec![2 * k, 2 * k + 1]), ..request.tasks[0].clone() };
+    request.tasks = (0..1000).map(task).collect();
+    let fold = Fold { train: (0..n).collect(), test: (0..n).collect() };
+    request.folds = Folds::Splits(vec![fold]);
+    let started = Instant::now();
+    match fit_paths(&request, &Control::default()) {
+        Err(Error::Memory { need, available, .. }) => assert!(need > available && need > 2_000_000_000_000),
         other => panic!("{:?}", other.map(|_| ())),
     }
     assert!(started.elapsed() < Duration::from_secs(20));
