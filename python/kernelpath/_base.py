@@ -341,6 +341,7 @@ class _KernelPathBase(BaseEstimator):
         self.solver_ = paths[0][0].solver
         self.timed_out_ = any(s.timed_out for s in surfaces)
         self.gram_bytes_ = paths[0][0].gram_bytes
+        self.planned_bytes_ = max(of_gamma[0].planned_bytes for of_gamma in paths)
         self.kernel_seconds_ = sum(of_gamma[0].kernel_seconds for of_gamma in paths)
         self.path_seconds_ = sum(path.path_seconds for of_gamma in paths for path in of_gamma)
         flat_gammas = None if len(gammas) == 1 else np.repeat(self.gammas_, len(Cs))

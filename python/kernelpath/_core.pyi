@@ -29,10 +29,12 @@ __all__ = [
     "default_settings",
     "fit_multinomial",
     "fit_paths",
+    "held_out",
     "kernel_matrix",
     "nystrom",
     "nystrom_features",
     "select",
+    "votes",
 ]
 
 __version__: str
@@ -194,6 +196,8 @@ class PathFit:
     @property
     def gram_bytes(self) -> int: ...
     @property
+    def planned_bytes(self) -> int: ...
+    @property
     def kernel_seconds(self) -> float: ...
     @property
     def path_seconds(self) -> float: ...
@@ -225,6 +229,8 @@ class MultinomialFit:
     def intercepts(self) -> _Double: ...
     @property
     def gram_bytes(self) -> int: ...
+    @property
+    def planned_bytes(self) -> int: ...
     @property
     def kernel_seconds(self) -> float: ...
     @property

@@ -139,6 +139,8 @@ timed_out_ : bool
 fit_seconds_, kernel_seconds_, path_seconds_, gram_bytes_ : float, float, float, int
     Time of the whole fit, of the kernel matrix and of the path; size of the kernel matrix. With `low_rank` the
     features stand for the matrix.
+planned_bytes_ : int
+    Memory that the fit was planned to take at its peak, beside X. A fit whose plan does not fit is not begun.
 """
 
 

@@ -79,7 +79,6 @@ class HeldOut:
 
     def _values(self, surfaces: list[Surface]) -> Iterable[tuple[Index, Iterable[Matrix]]]:
         """(test rows, values of shape (n_test[, n_machines]) at each position) of each fold."""
-
         positions = range(len(surfaces[0]))
         if self.folds == "loo":
             # A single row cannot be ranked: the scorer sees all rows at once.

@@ -104,6 +104,7 @@ def test_attributes(small):
     assert clf.timed_out_ is False
     assert clf.fit_seconds_ >= clf.kernel_seconds_ >= 0
     assert clf.gram_bytes_ >= n * n * 4
+    assert clf.planned_bytes_ > clf.gram_bytes_
     assert clf.n_features_in_ == 3
     assert all(len(column) == 3 for column in clf.cv_results_.values())
     for column in ("worst_gap", "refit_gap", "split2_gap", "mean_test_score", "std_test_score", "rank_test_score"):

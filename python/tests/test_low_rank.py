@@ -607,6 +607,7 @@ def test_attributes(landmarks, data, points):
     assert 0.0 < model.approximation_.trace_error < 1.0
     assert model.n_support_path_.tolist() == [m] * 3
     assert model.gram_bytes_ == 120 * m * 8
+    assert model.planned_bytes_ > model.gram_bytes_
     if landmarks in ("kmeans", "points"):
         assert model.landmark_indices_ is None
         assert model.support_.shape == (0,)

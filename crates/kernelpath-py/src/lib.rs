@@ -546,6 +546,12 @@ impl PathFit {
         self.fit.gram_bytes
     }
 
+    /// Bytes that the fit was planned to take at its peak.
+    #[getter]
+    fn planned_bytes(&self) -> u64 {
+        self.fit.planned_bytes
+    }
+
     /// Seconds spent on the kernel matrix.
     #[getter]
     fn kernel_seconds(&self) -> f64 {

@@ -219,6 +219,8 @@ pub struct PathFit {
     pub coef: Vec<Vec<f64>>,
     /// Bytes of the kernel matrix.
     pub gram_bytes: u64,
+    /// Bytes that the fit was planned to take at its peak.
+    pub planned_bytes: u64,
     /// Seconds spent on the kernel matrix.
     pub kernel_seconds: f64,
     /// Seconds spent on the paths.
@@ -441,8 +443,11 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
     let started = Instant::now();
     let extra = extra_bytes::<T>(request, units.len())?;
     let plan = |extra: u64| check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra);
-    plan(extra)?;
-    let pairs = request.pairs.filter(|pairs| plan(extra + pairs.bytes_to_come(units.len())).is_ok());
+    let with_pairs = request.pairs.map(|pairs| (pairs, plan(extra + pairs.bytes_to_come(units.len()))));
+    let (pairs, planned_bytes) = match with_pairs {
+        Some((pairs, Ok(bytes))) => (Some(pairs), bytes),
+        _ => (None, plan(extra)?),
+    };
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
 
@@ -466,7 +471,7 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
         .map(|((k, solved), values)| (k, assemble::<T>(request, &request.tasks[k], units, solved, Some(values))));
     fits.extend(assembled.collect::<Vec<_>>());
     fits.sort_by_key(|(k, _)| *k);
-    let timed = |(_, fit): (usize, PathFit)| PathFit { kernel_seconds, ..fit };
+    let timed = |(_, fit): (usize, PathFit)| PathFit { planned_bytes, kernel_seconds, ..fit };
     Ok(fits.into_iter().map(timed).collect())
 }
 
@@ -707,6 +712,7 @@ pub(crate) fn path_fit(
         test,
         coef,
         gram_bytes,
+        planned_bytes: 0,
         kernel_seconds: 0.0,
         path_seconds,
         timed_out,

@@ -196,7 +196,7 @@ pub enum Error {
     },
     /// The kernel matrix does not fit into memory.
     #[error(
-        "{rows} rows need {} for the kernel matrix and the solver, but only {} are available; use fewer rows{}, or a machine with more memory",
+        "{rows} rows need {} for the kernel matrix, the solver and the models kept, but only {} are available; use fewer rows or values of C{}, or a machine with more memory",
         human(*.need), human(*.available), if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }
     )]
     Memory {

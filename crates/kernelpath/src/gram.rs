@@ -633,14 +633,14 @@ pub fn available_memory() -> Option<u64> {
     }
 }
 
-/// Fails, before anything is allocated, when a fit would not fit.
-pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize, extra: u64) -> Result<()> {
+/// Bytes that a fit will take; fails, before anything is allocated, when it would not fit.
+pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize, extra: u64) -> Result<u64> {
     let need = Gram::<T>::planned_bytes(n, models_kept, threads) + extra;
     match available_memory() {
         Some(available) if need > available => {
             Err(Error::Memory { rows: n, need, available, could_halve: size_of::<T>() == 8 })
         }
-        _ => Ok(()),
+        _ => Ok(need),
     }
 }
 

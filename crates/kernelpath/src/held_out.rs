@@ -102,7 +102,9 @@ pub(crate) fn held_out<T: Entry>(
                 f[c].extend(products.iter().map(|product| ratio * product + kept.records[c].b));
             }
         }
-        f.iter_mut().for_each(|f| f.resize(wanted.len(), f64::NAN));
+        for f in &mut f {
+            f.resize(wanted.len(), f64::NAN);
+        }
         f
     };
     Ok((0..machines.len()).into_par_iter().map(values).collect())
@@ -175,12 +177,13 @@ mod tests {
         let pair = |a: usize, b: usize| all.iter().copied().filter(|i| i % 3 == a || i % 3 == b).collect::<Vec<_>>();
         let owns = [pair(0, 1), pair(0, 2), pair(1, 2), (90..120).collect()];
         let owns: Vec<&[usize]> = owns.iter().map(|own| &own[..]).collect();
-        let wanted: Vec<usize> = (0..n).filter(|i| i % 2 == 0).collect();
+        let wanted: Vec<usize> = (0..n).step_by(2).collect();
         let kept: Vec<Kept> = (owns.iter().enumerate())
             .map(|(machine, own)| {
                 // Not run, a model, twice the same, and one of zeros.
-                let beta =
-                    |c: usize, k: usize| f64::from(u8::from(k % 4 != 0)) * ((k + machine) as f64).cos() * c as f64;
+                let beta = |c: usize, k: usize| {
+                    f64::from(u8::from(!k.is_multiple_of(4))) * ((k + machine) as f64).cos() * c as f64
+                };
                 let of = |c: usize| own.iter().enumerate().map(|(k, _)| beta(c, k)).collect();
                 let beta = vec![Vec::new(), of(1), of(2), of(0)];
                 let record = |c: usize| Record { b: (machine + c) as f64, ..Record::NOT_RUN };

@@ -99,6 +99,9 @@ const STATE: usize = 20;
 /// off it.
 const STATE_OF_A_STEP: usize = 8;
 
+/// Matrices of all pairs of landmarks while the kernel is approximated: the kernel, its eigenvectors and their work space.
+const OF_PAIRS: usize = 6;
+
 /// As [`fit_paths`](crate::fit_paths) with the kernel at low rank: every fold and all rows at every C, each model with
 /// its certificate for the low-rank problem; of each model, [`PathFit::coef`] holds a coefficient a landmark.
 ///
@@ -139,7 +142,11 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
     let units = units(request, control)?;
-    let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside(request, folds), true)?;
+    let beside = beside(request, folds);
+    let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside, true)?;
+    let in_memory = if storage == Storage::Memory { Features::<T>::bytes(units.len(), nystrom.rank()) } else { 0 };
+    let pairs = 8 * (OF_PAIRS * nystrom.landmarks().nrows().pow(2)) as u64;
+    let planned_bytes = (in_memory + beside).max(pairs);
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
         return fit_product(request, nystrom, (&features, &units), control);
@@ -150,7 +157,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
     let fit = |task: &Task| {
         let fit = fit_task(request, task, (design, &units), &mean, nystrom, control)?;
-        Ok(PathFit { kernel_seconds, rows: None, ..fit })
+        Ok(PathFit { rows: None, planned_bytes, kernel_seconds, ..fit })
     };
     request.tasks.iter().map(fit).collect()
 }
@@ -187,7 +194,7 @@ fn beside(request: &Request, folds: usize) -> u64 {
     let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
     let held_out = if folds > 0 { request.tasks.len() * request.cs.len() * request.x.nrows() } else { 0 };
     let state = if request.solver == Solver::Spectral { STATE + STATE_OF_A_STEP * spectral::NEIGHBOURS } else { STATE };
-    8 * (most * (folds + 1) * state + held_out) as u64 + (64 << 20)
+    8 * (most * (folds + 1) * state + held_out) as u64 + (80 << 20)
 }
 
 fn check_low_rank(request: &Request) -> Result<()> {

@@ -110,6 +110,8 @@ pub struct MultinomialFit {
     pub coef: Vec<Vec<f64>>,
     /// Bytes of the kernel matrix.
     pub gram_bytes: u64,
+    /// Bytes that the fit was planned to take at its peak.
+    pub planned_bytes: u64,
     /// Seconds spent on the kernel matrix.
     pub kernel_seconds: f64,
     /// Seconds spent on the paths.
@@ -228,8 +230,11 @@ fn fit_with<T: Working>(
     let splits = request.folds.splits();
     let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
     let plan = |extra: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra);
-    plan(extra)?;
-    let pairs = request.pairs.filter(|pairs| plan(extra + pairs.bytes_to_come(units.len())).is_ok());
+    let with_pairs = request.pairs.map(|pairs| (pairs, plan(extra + pairs.bytes_to_come(units.len()))));
+    let (pairs, planned_bytes) = match with_pairs {
+        Some((pairs, Ok(bytes))) => (Some(pairs), bytes),
+        _ => (None, plan(extra)?),
+    };
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
@@ -290,6 +295,7 @@ fn fit_with<T: Working>(
         test,
         coef,
         gram_bytes: Gram::<T>::bytes(units.len()),
+        planned_bytes,
         kernel_seconds,
         path_seconds: started.elapsed().as_secs_f64(),
     })

@@ -192,7 +192,7 @@ impl<'a, T: Entry> BoxQp<'a, T> {
                 sum_in_lanes(
                     [beta, &self.lo, &self.mid, &self.hi],
                     #[inline(always)]
-                    |[beta, lo, mid, hi]| [if (beta > lo) & (beta < hi) & (beta != mid) { 1.0 } else { 0.0 }],
+                    |[beta, lo, mid, hi]| [if beta > lo && beta < hi && beta != mid { 1.0 } else { 0.0 }],
                 )
             },
         );

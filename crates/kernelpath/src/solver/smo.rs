@@ -147,7 +147,7 @@ impl<F: Working> Rows<F> {
         for at in 0..blocks.len() {
             let (k_i, k_j, up, f, v) = (&k_i[at], &k_j[at], &up[at], &mut f[at], &mut blocks[at]);
             for l in 0..LANES {
-                f[l] = f[l] + t * (F::narrow(k_i[l].wide()) - F::narrow(k_j[l].wide()));
+                f[l] += t * (F::narrow(k_i[l].wide()) - F::narrow(k_j[l].wide()));
                 v[l] = up[l] - f[l];
             }
             raise(&mut largest, v);
@@ -206,8 +206,8 @@ fn greatest<V: Copy + PartialOrd>(values: &[V; FEW]) -> V {
 fn position<V: Copy + PartialEq>(values: &[V], value: V) -> usize {
     for (at, block) in values.as_chunks::<LANES>().0.iter().enumerate() {
         let mut found = false;
-        for l in 0..LANES {
-            found |= block[l] == value;
+        for v in block {
+            found |= *v == value;
         }
         if found {
             return at * LANES + block.iter().position(|v| *v == value).unwrap_or(0);
