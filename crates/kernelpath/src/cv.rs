@@ -308,18 +308,24 @@ pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     }
     // Of a unit, leave-one-out leaves out one row: then they must be equal in their weights, too.
     let alone = request.folds == Folds::LeaveOneOut;
-    // Of each row the tasks that learn from it, and its place in them.
-    let mut learners: Vec<Vec<(usize, usize)>> = vec![Vec::new(); request.x.nrows()];
-    for (t, task) in request.tasks.iter().enumerate() {
-        for k in 0..task.y.len() {
-            learners[task.row(k)].push((t, k));
+    let (whole, small): (Vec<usize>, Vec<usize>) =
+        (0..request.tasks.len()).partition(|&t| request.tasks[t].rows.is_none());
+    // Of each row the small tasks that learn from it, and its place in them.
+    let mut learners: Vec<Vec<(usize, usize)>> = vec![Vec::new(); if small.is_empty() { 0 } else { request.x.nrows() }];
+    for t in small {
+        for (k, &row) in request.tasks[t].rows.iter().flatten().enumerate() {
+            learners[row].push((t, k));
         }
     }
-    let key = |&(t, k): &(usize, usize)| {
+    let key = |(t, k): (usize, usize)| {
         let task = &request.tasks[t];
         [t as f64, task.y[k], if alone { task.weight(k) } else { 1.0 }]
     };
-    Units::merge(&request.x, |i| learners[i].iter().flat_map(key), control)
+    let keys = |i: usize| {
+        let in_small = learners.get(i).into_iter().flatten().copied();
+        whole.iter().map(move |&t| (t, i)).chain(in_small).flat_map(key)
+    };
+    Units::merge(&request.x, keys, control)
 }
 
 /// Threads to work on; 0 takes one a core.
@@ -678,10 +684,13 @@ pub(crate) fn path_fit(
         Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
     };
     // The task's own rows among those of a test set.
-    let mut position = vec![None; n];
-    (0..task.y.len()).for_each(|k| position[task.row(k)] = Some(k));
+    let mut places = vec![None; if task.rows.is_some() { n } else { 0 }];
+    for (k, &row) in task.rows.iter().flatten().enumerate() {
+        places[row] = Some(k);
+    }
+    let place = |i: usize| if task.rows.is_some() { places[i] } else { Some(i) };
     let own = |test: &Vec<usize>| -> Vec<(usize, usize)> {
-        test.iter().enumerate().filter_map(|(at, &i)| Some((at, position[i]?))).collect()
+        test.iter().enumerate().filter_map(|(at, &i)| Some((at, place(i)?))).collect()
     };
     let mean = |own: &[(usize, usize)], f: &[f64]| {
         let (mut sum, mut total) = (0.0, 0.0);
