@@ -320,9 +320,13 @@ fn votes<'py>(
     let columns = values.t();
     let columns = columns.as_standard_layout();
     let columns: Vec<&[f64]> = columns.outer_iter().filter_map(|column| column.to_slice()).collect();
-    let class = |class: i64| usize::try_from(class).unwrap_or(usize::MAX);
+    let class = |class: i64| {
+        let below = |class: &usize| *class < n_classes;
+        let known = usize::try_from(class).ok().filter(below);
+        known.ok_or_else(|| PyValueError::new_err(format!("pairs must be of classes below {n_classes}, not {class}")))
+    };
     let pairs: Vec<(usize, usize)> = match pairs.as_array().ncols() {
-        2 => pairs.as_array().outer_iter().map(|pair| (class(pair[0]), class(pair[1]))).collect(),
+        2 => pairs.as_array().outer_iter().map(|pair| Ok((class(pair[0])?, class(pair[1])?))).collect::<PyResult<_>>()?,
         other => return Err(PyValueError::new_err(format!("pairs must have 2 columns, not {other}"))),
     };
     matrix(py, unwrap(kernelpath::votes(&columns, &pairs, n_classes))?, n_classes)

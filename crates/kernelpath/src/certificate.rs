@@ -158,7 +158,8 @@ fn rounding(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
         #[inline(always)]
         |loss, [y, w, f]| {
             let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
-            [weighted(w, error * (loss.pull(y, f + b).abs() + error))]
+            let (below, above) = (loss.pull(y, f + b - error), loss.pull(y, f + b + error));
+            [weighted(w, error * below.abs().max(above.abs()))]
         },
     )[0]
 }
@@ -244,6 +245,25 @@ mod tests {
         for beta in [[1.0, -0.2], [5.0, -5.0], [-1.0, 1.0], [0.1, 0.0]] {
             let certificate = judge(0.5, beta, 0.1);
             assert!(certificate.primal - certificate.dual > 1e-3, "{beta:?}");
+        }
+    }
+
+    #[test]
+    fn the_scale_of_the_targets_changes_no_gap() {
+        for loss in [Loss::Quantile { tau: 0.3 }, Loss::EpsilonInsensitive { epsilon: 0.0 }, Loss::Squared] {
+            let gap = |scale: f64| {
+                // Slopes of the squared loss grow with the targets, those of the others do not.
+                let c = if loss == Loss::Squared { 1.0 } else { scale };
+                let (y, weight) = ([2.0 * scale, -scale, 0.5 * scale], [c; 3]);
+                let beta = [0.3 * scale, -0.2 * scale, -0.1 * scale];
+                let claim = Claim { weight: &weight, beta: &beta, b: 0.1 * scale, k_beta: &beta };
+                certify(loss, &y, &[claim], 0.0, |t| t.iter().map(|t| t.to_vec()).collect())[0].gap()
+            };
+            let expected = gap(1.0);
+            assert!(expected > 0.01, "{loss:?}: {expected}");
+            for scale in [1e-60, 1e-20, 1e20, 1e60] {
+                assert!((gap(scale) - expected).abs() < 1e-9, "{loss:?} at {scale}: {} {expected}", gap(scale));
+            }
         }
     }
 

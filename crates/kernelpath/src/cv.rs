@@ -448,12 +448,9 @@ pub(crate) fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
 fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let extra = extra_bytes::<T>(request, units.len())?;
-    let plan = |extra: u64| check_plan::<T>(units.len(), request.cs.len(), rayon::current_num_threads(), extra);
-    let with_pairs = request.pairs.map(|pairs| (pairs, plan(extra + pairs.bytes_to_come(units.len()))));
-    let (pairs, planned_bytes) = match with_pairs {
-        Some((pairs, Ok(bytes))) => (Some(pairs), bytes),
-        _ => (None, plan(extra)?),
-    };
+    let threads = rayon::current_num_threads();
+    let plan = |pairs: u64| check_plan::<T>(units.len(), request.cs.len(), threads, extra + pairs);
+    let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
 

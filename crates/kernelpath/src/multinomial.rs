@@ -36,6 +36,7 @@ use crate::ledger::{Keeps, Plan, record};
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
 use crate::problem::{Settings, Status};
+use crate::simd::largest;
 use crate::softmax::Softmax;
 use crate::solver::{SoftmaxColumn, SoftmaxNewton, Working};
 
@@ -229,12 +230,8 @@ fn fit_with<T: Working>(
     let n = request.x.nrows();
     let splits = request.folds.splits();
     let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
-    let plan = |extra: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra);
-    let with_pairs = request.pairs.map(|pairs| (pairs, plan(extra + pairs.bytes_to_come(units.len()))));
-    let (pairs, planned_bytes) = match with_pairs {
-        Some((pairs, Ok(bytes))) => (Some(pairs), bytes),
-        _ => (None, plan(extra)?),
-    };
+    let plan = |pairs: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra + pairs);
+    let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
@@ -244,7 +241,7 @@ fn fit_with<T: Working>(
         y[u] = class;
     }
     let softmax = Softmax { y, classes };
-    let largest_diagonal = gram.diagonal().iter().fold(0.0, |a: f64, d| a.max(d.abs()));
+    let largest_diagonal = largest(&gram.diagonal());
     let problem = Problem { gram: &gram, softmax, settings: request.settings, largest_diagonal };
     let weights = |count: &dyn Fn(usize) -> f64| {
         let mut weight = vec![0.0; units.len()];

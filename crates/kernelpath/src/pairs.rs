@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::data::Rows;
+use crate::error::Result;
 use crate::kernel::Shape;
 
 /// Filled by the first fit that is given it, and read by those that follow: their kernel matrices need no products of
@@ -36,6 +37,21 @@ impl Pairs {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let has = known.as_ref().is_some_and(|known| known.rows.len() == n);
         if has { 0 } else { n as u64 * n as u64 / 2 * 8 }
+    }
+
+    /// The plan for `n` rows with the pairs, if they are given and memory allows it, else without: `plan` is given the
+    /// bytes that they add.
+    pub(crate) fn planned<'a>(
+        given: Option<&'a Self>,
+        n: usize,
+        plan: impl Fn(u64) -> Result<u64>,
+    ) -> Result<(Option<&'a Self>, u64)> {
+        if let Some(pairs) = given
+            && let Ok(bytes) = plan(pairs.bytes_to_come(n))
+        {
+            return Ok((given, bytes));
+        }
+        Ok((None, plan(0)?))
     }
 
     /// What is known of these rows; nothing yet, if they are new.

@@ -102,7 +102,7 @@ impl<'a, T: Entry> BoxQp<'a, T> {
             hi: zeros(),
             kink_low: zeros(),
             kink_high: zeros(),
-            largest_diagonal: diagonal.iter().fold(0.0, |a, d| a.max(d.abs())),
+            largest_diagonal: largest(diagonal),
             total_weight: c * weight.iter().sum::<f64>(),
         };
         for (i, (kinks, &w)) in kinks.iter().zip(weight).enumerate() {

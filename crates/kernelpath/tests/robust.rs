@@ -193,3 +193,18 @@ fn duplicates_of_the_data_change_nothing_but_the_scale() {
         assert_eq!(twice.coef[0][i], twice.coef[0][i + 50]);
     }
 }
+
+#[test]
+fn targets_far_from_one_are_learnt_as_those_near_it() {
+    let (x, _) = data(90, 2, 0.3, 5);
+    let noise = |i: usize| 0.1 * (1.7 * i as f64).sin();
+    let y: Vec<f64> = x.chunks(2).enumerate().map(|(i, row)| row[0].sin() + noise(i)).collect();
+    for scale in [1e-60, 1e-30, 1e-10, 1.0, 1e30] {
+        let y: Vec<f64> = y.iter().map(|y| scale * y).collect();
+        let cs: Vec<f64> = logspace(1e-2, 1e2, 5).iter().map(|c| scale * c).collect();
+        for loss in [Loss::Quantile { tau: 0.5 }, Loss::EpsilonInsensitive { epsilon: 0.1 * scale }] {
+            let fit = fit(&request(&x, 2, &y, loss, Shape::Rbf, &cs));
+            assert!(fit.worst_gap() <= 1e-6, "{loss:?} at {scale}: {}", fit.worst_gap());
+        }
+    }
+}

@@ -7,6 +7,8 @@
 //! A step is two passes over contiguous rows: choose j; update f and choose the next i. `up` and
 //! `down` are ∓∞ where a move is shut, so the passes have no branches and become SIMD.
 
+use std::ops::RangeInclusive;
+
 use crate::error::Result;
 use crate::gram::{Entry, LANES};
 use crate::observe::Control;
@@ -31,6 +33,9 @@ const BATCH: usize = 256;
 /// Single precision knows f well enough while the violation is larger than this share of f and the kinks.
 const ROUGH: f64 = 2e-5;
 
+/// Scales of f that single precision can hold, with the changes of f that matter.
+const IN_SINGLE: RangeInclusive<f64> = 1e-25..=1e25;
+
 /// Takes up to `max_steps` steps, or until the violation is at most `target`: in single precision while that is good
 /// enough, with f recomputed from what β changed by, and then in double.
 pub(super) fn run<T: Working>(
@@ -43,25 +48,26 @@ pub(super) fn run<T: Working>(
     let scale = largest(&point.f).max(largest(&qp.kink_low)).max(largest(&qp.kink_high));
     let rough = ROUGH * scale;
     let mut steps = 0;
-    if rough > target {
-        let report = run_in::<T, f32>(qp, point, max_steps, rough, control)?;
+    if rough > target && IN_SINGLE.contains(&scale) {
+        let report = run_in::<T, f32>(qp, point, scale, max_steps, rough, control)?;
         if report.violation > rough || report.steps == max_steps {
             return Ok(report);
         }
         steps = report.steps;
     }
-    let report = run_in::<T, f64>(qp, point, max_steps - steps, target, control)?;
+    let report = run_in::<T, f64>(qp, point, scale, max_steps - steps, target, control)?;
     Ok(Report { steps: steps + report.steps, ..report })
 }
 
 fn run_in<T: Working, F: Working>(
     qp: &BoxQp<T>,
     point: &mut Point,
+    scale: f64,
     max_steps: usize,
     target: f64,
     control: &Control,
 ) -> Result<Report> {
-    let mut rows = Rows::<F>::new(qp, point);
+    let mut rows = Rows::<F>::new(qp, point, scale);
     let mut steps = 0;
     loop {
         let before = point.beta.clone();
@@ -91,10 +97,12 @@ struct Rows<F> {
     /// What the rows offer as the first and the second of a pair.
     v: Vec<F>,
     gain: Vec<f32>,
+    /// What f is multiplied with before its squares are compared: of targets far from 1 they would not be numbers.
+    unit: F,
 }
 
 impl<F: Working> Rows<F> {
-    fn new<T: Entry>(qp: &BoxQp<T>, point: &Point) -> Self {
+    fn new<T: Entry>(qp: &BoxQp<T>, point: &Point, scale: f64) -> Self {
         let length = point.f.len();
         let narrow = |values: &[f64]| values.iter().map(|v| F::narrow(*v)).collect();
         let (up, down) = qp.margins(&point.beta, &vec![0.0; length]);
@@ -105,6 +113,7 @@ impl<F: Working> Rows<F> {
             diagonal: narrow(qp.diagonal),
             v: vec![F::default(); length],
             gain: vec![0.0; length],
+            unit: F::narrow(1.0 / scale.max(f64::MIN_POSITIVE)),
         }
     }
 
@@ -159,7 +168,7 @@ impl<F: Working> Rows<F> {
     /// The second of the pair, and min u over all rows.
     #[inline(always)]
     fn choose_second<T: Entry>(&mut self, i: usize, v: F, k_i: &[T]) -> (usize, f64) {
-        let k_ii = self.diagonal[i];
+        let (k_ii, unit) = (self.diagonal[i], self.unit);
         let (k_i, diagonal) = (k_i.as_chunks::<LANES>().0, self.diagonal.as_chunks::<LANES>().0);
         let (down, f) = (self.down.as_chunks::<LANES>().0, self.f.as_chunks::<LANES>().0);
         let blocks = self.gain.as_chunks_mut::<LANES>().0;
@@ -173,7 +182,7 @@ impl<F: Working> Rows<F> {
                 minus_u[l] = f[l] - down[l];
                 let k = F::narrow(k_i[l].wide());
                 // Single precision is enough to choose, and divides twice as fast.
-                let fall = f32::narrow((v + minus_u[l]).wide()).max(0.0);
+                let fall = f32::narrow(((v + minus_u[l]) * unit).wide()).max(0.0);
                 let curvature = f32::narrow((k_ii + diagonal[l] - (k + k)).wide()).max(FLAT as f32);
                 gain[l] = fall * fall / curvature;
             }
