@@ -326,7 +326,9 @@ fn votes<'py>(
         known.ok_or_else(|| PyValueError::new_err(format!("pairs must be of classes below {n_classes}, not {class}")))
     };
     let pairs: Vec<(usize, usize)> = match pairs.as_array().ncols() {
-        2 => pairs.as_array().outer_iter().map(|pair| Ok((class(pair[0])?, class(pair[1])?))).collect::<PyResult<_>>()?,
+        2 => {
+            pairs.as_array().outer_iter().map(|pair| Ok((class(pair[0])?, class(pair[1])?))).collect::<PyResult<_>>()?
+        }
         other => return Err(PyValueError::new_err(format!("pairs must have 2 columns, not {other}"))),
     };
     matrix(py, unwrap(kernelpath::votes(&columns, &pairs, n_classes))?, n_classes)

@@ -182,7 +182,7 @@ fn slopes(loss: Loss, y: &[f64], claim: Claim) -> Vec<f64> {
 
 /// w · value, and 0 at weight 0 whatever the value.
 #[inline(always)]
-fn weighted(w: f64, value: f64) -> f64 {
+pub(crate) fn weighted(w: f64, value: f64) -> f64 {
     if w == 0.0 { 0.0 } else { w * value }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The order of summation depends on the bands alone, so the answer does not depend on the threads.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -63,10 +64,14 @@ impl<'a, T: Working> Design<'a, T> {
 
     /// A copy of some rows.
     pub fn gather(&self, rows: &[usize]) -> Vec<T> {
-        let mut values = Vec::with_capacity(rows.len() * self.rank);
-        for &i in rows {
-            values.extend_from_slice(self.row(i));
-        }
+        let mut values = vec![T::default(); rows.len() * self.rank];
+        let length = self.rank.max(1);
+        let bands = values.par_chunks_mut(BAND * length).zip(rows.par_chunks(BAND));
+        bands.for_each(|(values, rows)| {
+            for (target, &i) in values.chunks_exact_mut(length).zip(rows) {
+                target.copy_from_slice(self.row(i));
+            }
+        });
         values
     }
 
@@ -80,20 +85,37 @@ impl<'a, T: Working> Design<'a, T> {
         if self.rank == 0 {
             return Ok(vec![vec![0.0; self.n]; w.len()]);
         }
-        let narrow: Vec<T> = w.iter().flat_map(|w| w.iter().map(|value| T::narrow(*value))).collect();
-        let wide: Vec<f64> = w.concat();
+        let w: Vec<f64> = w.concat();
+        match accuracy {
+            Accuracy::Working => {
+                let w: Vec<T> = w.into_iter().map(T::narrow).collect();
+                self.times_in(&w, |rows| self.band(rows).into(), control)
+            }
+            Accuracy::Double => self.times_in(&w, |rows| self.wide_band(rows).into(), control),
+        }
+    }
+
+    /// In the precision of R, in which `band` gives some rows of Z.
+    fn times_in<R: Working>(
+        &self,
+        w: &[R],
+        band: impl Fn(Range<usize>) -> Cow<'a, [R]> + Sync,
+        control: &Control,
+    ) -> Result<Vec<Vec<f64>>> {
+        let columns = w.len() / self.rank;
         let tiles = self
             .bands()
             .map(|rows| {
                 control.check()?;
-                Ok(match accuracy {
-                    Accuracy::Working => widened(rows_times(self.band(rows), self.rank, &narrow)),
-                    Accuracy::Double => rows_times(&self.wide_band(rows), self.rank, &wide),
-                })
+                Ok(rows_times(&band(rows), self.rank, w))
             })
-            .collect::<Result<Vec<Vec<f64>>>>()?;
-        let column = |c: usize| skinny::column(&tiles, c, w.len()).flatten().copied().collect();
-        Ok((0..w.len()).into_par_iter().map(column).collect())
+            .collect::<Result<Vec<Vec<R>>>>()?;
+        let column = |c: usize| {
+            let mut column = Vec::with_capacity(self.n);
+            skinny::column(&tiles, c, columns).for_each(|part| column.extend(part.iter().map(|value| value.wide())));
+            column
+        };
+        Ok((0..columns).into_par_iter().map(column).collect())
     }
 
     /// Zᵀ·V, column by column.
@@ -105,13 +127,12 @@ impl<'a, T: Working> Design<'a, T> {
             .bands()
             .map(|rows| {
                 control.check()?;
-                let right: Vec<f64> = v.iter().flat_map(|v| &v[rows.clone()]).copied().collect();
                 Ok(match accuracy {
                     Accuracy::Working => {
-                        let right: Vec<T> = right.into_iter().map(T::narrow).collect();
+                        let right: Vec<T> = parts_of(v, rows.clone());
                         widened(columns_times(self.band(rows), self.rank, &right))
                     }
-                    Accuracy::Double => columns_times(&self.wide_band(rows), self.rank, &right),
+                    Accuracy::Double => columns_times(&self.wide_band(rows.clone()), self.rank, &parts_of(v, rows)),
                 })
             })
             .collect::<Result<Vec<Vec<f64>>>>()?;
@@ -222,6 +243,13 @@ fn columns_times<R: Working>(a: &[R], length: usize, b: &[R]) -> Vec<R> {
 
 fn by_columns<R: Working>(a: &Mat<R>) -> Vec<R> {
     (0..a.ncols()).flat_map(|c| a.col_as_slice(c)).copied().collect()
+}
+
+/// Some rows of all columns, column after column.
+fn parts_of<R: Working>(columns: &[&[f64]], rows: Range<usize>) -> Vec<R> {
+    let mut parts = Vec::with_capacity(columns.len() * rows.len());
+    columns.iter().for_each(|column| parts.extend(column[rows.clone()].iter().map(|value| R::narrow(*value))));
+    parts
 }
 
 fn widened<R: Working>(values: Vec<R>) -> Vec<f64> {

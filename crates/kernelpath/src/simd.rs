@@ -113,10 +113,66 @@ pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
     lanes.map(|lanes| lanes.iter().sum())
 }
 
+/// Writes what `of` makes of each row's numbers; for use inside [`vectorise`], with an `#[inline(always)]` function. The
+/// first column says how many rows there are.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // by position in all columns
+pub(crate) fn fill_in_lanes<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    out: [&mut [f64]; K],
+    of: impl Fn([f64; N]) -> [f64; K],
+) {
+    let n = columns[0].len();
+    let (mut blocks, mut last) = ([[[0.0; BLOCK]; 0].as_slice(); N], [[0.0; BLOCK]; N]);
+    for k in 0..N {
+        let (whole, rest) = columns[k][..n].as_chunks::<BLOCK>();
+        blocks[k] = whole;
+        last[k][..rest.len()].copy_from_slice(rest);
+    }
+    for at in 0..n / BLOCK {
+        let mut rows = [&last[0]; N];
+        for k in 0..N {
+            rows[k] = &blocks[k][at];
+        }
+        let results = block_of(rows, &of);
+        for k in 0..K {
+            out[k].as_chunks_mut::<BLOCK>().0[at] = results[k];
+        }
+    }
+    let mut rows = [&last[0]; N];
+    for k in 0..N {
+        rows[k] = &last[k];
+    }
+    let results = block_of(rows, &of);
+    for k in 0..K {
+        out[k][n - n % BLOCK..n].copy_from_slice(&results[k][..n % BLOCK]);
+    }
+}
+
 const LANES: usize = 16;
 
 /// Rows whose terms are computed at once, in arrays of one length: a loop that checked each row would not become SIMD.
 const BLOCK: usize = 4 * LANES;
+
+/// What a function makes of the rows of a block.
+#[inline(always)]
+fn block_of<const N: usize, const K: usize>(
+    rows: [&[f64; BLOCK]; N],
+    of: &impl Fn([f64; N]) -> [f64; K],
+) -> [[f64; BLOCK]; K] {
+    let mut results = [[0.0; BLOCK]; K];
+    for l in 0..BLOCK {
+        let mut row = [0.0; N];
+        for k in 0..N {
+            row[k] = rows[k][l];
+        }
+        let result = of(row);
+        for k in 0..K {
+            results[k][l] = result[k];
+        }
+    }
+    results
+}
 
 /// Adds the terms of the first `count` rows of a block.
 #[inline(always)]
@@ -126,17 +182,7 @@ fn add_terms<const N: usize, const K: usize>(
     term: &impl Fn([f64; N]) -> [f64; K],
     lanes: &mut [[f64; LANES]; K],
 ) {
-    let mut terms = [[0.0; BLOCK]; K];
-    for l in 0..BLOCK {
-        let mut row = [0.0; N];
-        for k in 0..N {
-            row[k] = rows[k][l];
-        }
-        let term = term(row);
-        for k in 0..K {
-            terms[k][l] = term[k];
-        }
-    }
+    let mut terms = block_of(rows, term);
     for (lanes, terms) in lanes.iter_mut().zip(&mut terms) {
         terms[count..].fill(0.0);
         for part in terms.as_chunks::<LANES>().0 {
@@ -174,6 +220,16 @@ mod tests {
             let inverses: f64 = longer[..n].iter().map(|b| 1.0 / b).sum();
             assert_eq!(sum, expected, "{n}");
             assert!((inverse - inverses).abs() < 1e-9, "{n}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_filled() {
+        for n in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 3] {
+            let a: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let (mut double, mut square) = (vec![-1.0; n], vec![-1.0; n]);
+            vectorise(|| fill_in_lanes([&a, &a], [&mut double, &mut square], |[a, b]| [a + b, a * b]));
+            assert!((0..n).all(|i| double[i] == 2.0 * a[i] && square[i] == a[i] * a[i]), "{n}");
         }
     }
 

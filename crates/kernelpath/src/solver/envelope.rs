@@ -40,16 +40,6 @@ impl Envelope {
         )
     }
 
-    /// a and S of a block of rows.
-    #[inline(always)]
-    pub fn bend(self, rows: &Block) -> (Lanes, Lanes) {
-        let (mut a, mut s) = ([0.0; LANES], [0.0; LANES]);
-        for l in 0..LANES {
-            (a[l], s[l]) = self.pull_and_curvature(rows.y[l], rows.cw[l], rows.centre[l], rows.g[l]);
-        }
-        (a, s)
-    }
-
     /// What a(g) misses of being a slope of the loss itself: C·w L(g) − ψ(a) + a g ≥ 0.
     #[inline(always)]
     pub fn mismatch(self, y: f64, cw: f64, a: f64, g: f64) -> f64 {
@@ -57,57 +47,6 @@ impl Envelope {
         let above = (a - cw * k.mid).max(0.0);
         (cw * self.loss.value(y, g) - k.kink_low * (a - above) - k.kink_high * above + a * g).max(0.0)
     }
-}
-
-/// Rows that loops take at a time.
-pub(super) const LANES: usize = 8;
-
-/// So many numbers, one a row.
-pub(super) type Lanes = [f64; LANES];
-
-/// What the loops read of some rows.
-#[derive(Clone, Copy)]
-pub(super) struct Stretch<'a> {
-    pub y: &'a [f64],
-    pub weight: &'a [f64],
-    pub centre: &'a [f64],
-    /// Without b.
-    pub g: &'a [f64],
-}
-
-/// A block of [`LANES`] rows; past the end they have weight 0.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    pub y: Lanes,
-    pub cw: Lanes,
-    pub centre: Lanes,
-    pub g: Lanes,
-}
-
-impl Stretch<'_> {
-    /// The rows from `start` on, with C = `c` and `b` added to g.
-    #[inline(always)]
-    pub fn block(&self, start: usize, c: f64, b: f64) -> Block {
-        let (weight, g) = (lanes(self.weight, start), lanes(self.g, start));
-        let (mut cw, mut shifted) = ([0.0; LANES], [0.0; LANES]);
-        for l in 0..LANES {
-            cw[l] = c * weight[l];
-            shifted[l] = g[l] + b;
-        }
-        Block { y: lanes(self.y, start), cw, centre: lanes(self.centre, start), g: shifted }
-    }
-}
-
-/// [`LANES`] values from `start` on, 0 past the end.
-#[inline(always)]
-pub(super) fn lanes(values: &[f64], start: usize) -> Lanes {
-    let mut out = [0.0; LANES];
-    if let Some(whole) = values.get(start..start + LANES) {
-        out.copy_from_slice(whole);
-    } else {
-        out[..values.len() - start].copy_from_slice(&values[start..]);
-    }
-    out
 }
 
 /// a(g), and whether it is strictly inside the lower or the upper segment.

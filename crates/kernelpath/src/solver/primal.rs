@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::certificate::{certify_features, feasible};
+use crate::certificate::{certify_features, feasible, weighted};
 use crate::cv::Record;
 use crate::design::{Accuracy, Design};
 use crate::device::Device;
@@ -32,11 +32,11 @@ use crate::loss::{Loss, balanced, best_intercept, middle_intercept};
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Settings, Status};
-use crate::simd::dot;
+use crate::simd::{dot, fill_in_lanes, sum_in_lanes, sums};
 
 use super::cholesky::Working;
 use super::directions::{Directions, Equation, Preconditioner};
-use super::envelope::{Envelope, LANES, Lanes, Stretch, lanes};
+use super::envelope::Envelope;
 use super::line_search::bracketed;
 
 /// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre.
@@ -48,6 +48,10 @@ const FAR: f64 = 30.0;
 
 /// Of a piecewise-linear loss, one in so many rows, those nearest to a kink, takes part in most steps.
 const NEAR: usize = 12;
+
+/// Before the first centre it is one in so many, after so many steps of all rows.
+const NOT_FAR: usize = 4;
+const FIRST_STEPS: usize = 2;
 
 /// Steps for one centre before the band is widened, and by how much it is at most.
 const MAX_STEPS: usize = 25;
@@ -61,6 +65,12 @@ const PATIENCE: usize = 60;
 
 /// Newton steps before all rows are looked at again.
 const MAX_NEAR: usize = 60;
+
+/// At least so many rows say what share of them is how far from a kink.
+const SAMPLE: usize = 16384;
+
+/// Σa counts as 0 where it adds no more than this share to the gap.
+const UNBALANCED: f64 = 1e-3;
 
 /// Rows that one thread works on.
 const CHUNK: usize = 8192;
@@ -91,6 +101,9 @@ pub(crate) struct Guess<'a> {
 
 /// A model's record, and its w.
 pub(crate) type Certified = (Record, Vec<f64>);
+
+/// y, weights, centre and g, without b, of some rows.
+type Stretch<'a> = [&'a [f64]; 4];
 
 /// A problem in work.
 #[derive(Clone)]
@@ -247,27 +260,39 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// The line in C through the last two solutions, or the last one, whichever has the smaller objective.
     fn extrapolated<'b>(&self, last: &Column<'b>, before: &Column<'b>, t: f64, c: f64) -> Column<'b> {
+        let b_at = |t: f64| last.b + t * (last.b - before.b);
         let line = |a: &[f64], b: &[f64], t: f64| a.iter().zip(b).map(|(a, b)| a + t * (a - b)).collect::<Vec<f64>>();
-        let at = |t: f64| {
-            let (w, g) = (line(&last.w, &before.w, t), line(&last.g, &before.g, t));
-            let b = last.b + t * (last.b - before.b);
-            let loss = sum_over(g.len(), |rows| {
-                let held_in = rows.filter(|&i| last.weight[i] > 0.0);
-                [held_in.map(|i| c * last.weight[i] * self.loss.value(self.y[i], g[i] + b)).sum()]
-            })[0];
-            (0.5 * dot(&w, &w) + loss, (w, b, g))
+        let objective = |t: f64| {
+            let (w, b) = (line(&last.w, &before.w, t), b_at(t));
+            let [losses] = self.loss.sum(
+                [self.y, last.weight, &last.g, &before.g],
+                #[inline(always)]
+                |loss, [y, weight, g, g_before]| [weighted(weight, loss.value(y, g + t * (g - g_before) + b))],
+            );
+            0.5 * dot(&w, &w) + c * losses
         };
-        let (stay, go) = (at(0.0), at(t));
-        let (t, (w, b, g)) = if go.0 < stay.0 { (t, go.1) } else { (0.0, stay.1) };
+        let t = if objective(t) < objective(0.0) { t } else { 0.0 };
         let mut centre = Vec::new();
         if !self.is_smooth() {
-            centre = line(&last.a, &before.a, t);
-            for (i, a) in centre.iter_mut().enumerate() {
-                let ((lo, hi), cw) = (self.loss.domain(self.y[i]), c * last.weight[i]);
-                *a = a.clamp(cw * lo, cw * hi);
-            }
+            centre = vec![0.0; self.y.len()];
+            self.loss.vectorised(
+                #[inline(always)]
+                |loss| {
+                    fill_in_lanes(
+                        [self.y, last.weight, &last.a, &before.a],
+                        [&mut centre],
+                        #[inline(always)]
+                        |[y, weight, a, a_before]| {
+                            let ((lo, hi), cw) = (loss.domain(y), c * weight);
+                            [(a + t * (a - a_before)).max(cw * lo).min(cw * hi)]
+                        },
+                    );
+                },
+            );
         }
-        self.column((last.plan, last.weight), w, b, g, centre)
+        let (w, b, g) = (line(&last.w, &before.w, t), b_at(t), line(&last.g, &before.g, t));
+        let column = self.column((last.plan, last.weight), w, b, g, centre);
+        Column { scale: last.scale, ..column }
     }
 
     fn column<'b>(
@@ -323,38 +348,47 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// Minimises every column at `c` from where it stands.
     fn solve(&self, columns: &mut [Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
-        for column in columns.iter_mut() {
+        columns.par_iter_mut().for_each(|column| {
             column.best = (f64::INFINITY, 0);
             column.outcome.status = Status::MaxIter;
             column.widest = self.widest(column, c);
             (column.sigma, column.since) = (column.widest, 0);
-        }
-        let mut open: Vec<&mut Column> = columns.iter_mut().collect();
-        let mut share = self.y.len() / NEAR;
+        });
+        let (mut share, mut steps) = (self.y.len() / NEAR, 0);
+        self.round(&mut columns.iter_mut().collect::<Vec<_>>(), c, 0.5)?;
         loop {
-            self.round(&mut open, c, 0.5)?;
-            open.retain(|column| self.goes_on(column));
-            if open.is_empty() {
+            // From the first centre on little moves, and what moves is near a kink; columns that are there wait.
+            let behind = |column: &Column| self.goes_on(column) && column.sigma <= column.widest;
+            let centred = !columns.iter().any(behind);
+            let mut at_work: Vec<&mut Column> = columns
+                .iter_mut()
+                .filter(|column| if centred { self.goes_on(column) } else { behind(column) })
+                .collect();
+            if at_work.is_empty() {
                 return Ok(());
             }
             if self.control.out_of_time() {
-                for column in open {
+                for column in columns.iter_mut().filter(|column| self.goes_on(column)) {
                     column.outcome.status = Status::TimeLimit;
                 }
                 return Ok(());
             }
-            // From the first centre on little moves, and what moves is near a kink.
-            let centred = open.iter().all(|column| column.sigma > column.widest);
-            let near = if centred { self.near(&open, share) } else { Vec::new() };
+            let near = match centred {
+                _ if self.is_smooth() || !centred && steps < FIRST_STEPS => Vec::new(),
+                true => self.near(&at_work, share),
+                false => self.near(&at_work, self.y.len() / NOT_FAR),
+            };
             if near.is_empty() || 2 * near.len() > self.y.len() {
-                self.step(&mut open, c, preconditioner)?;
+                self.step(&mut at_work, c, preconditioner)?;
+                steps += 1;
             } else {
-                for column in &mut open {
-                    column.sigma = NARROWER * column.widest;
+                if centred {
+                    at_work.iter_mut().for_each(|column| column.sigma = NARROWER * column.widest);
+                    share += share / 2;
                 }
-                self.solve_near(&mut open, &near, c, preconditioner)?;
-                share += share / 2;
+                self.solve_near(&mut at_work, &near, c, !centred, preconditioner)?;
             }
+            self.round(&mut at_work, c, 0.5)?;
         }
     }
 
@@ -374,26 +408,45 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         Ok(())
     }
 
-    /// Rows whose a may change soon: in any column inside a segment, or among the `share` nearest to a kink.
+    /// Rows whose a may change soon: in any column inside a segment, or among about `share` nearest to a kink.
     fn near(&self, columns: &[&mut Column], share: usize) -> Vec<usize> {
-        let chosen: Vec<Vec<bool>> = columns
-            .par_iter()
-            .map(|column| {
-                let distance = |i: usize| match self.loss.kinks(self.y[i]) {
-                    Some(k) if column.weight[i] > 0.0 => {
-                        let g = column.g[i] + column.b;
-                        (g - k.kink_low).abs().min((g - k.kink_high).abs())
-                    }
-                    _ => f64::INFINITY,
-                };
-                let distances: Vec<f64> = (0..self.y.len()).map(distance).collect();
-                let inside = column.s.iter().filter(|s| **s > 0.0).count();
-                let wanted = share.max(3 * inside).max(500).min(distances.len() - 1);
-                let reach = *distances.clone().select_nth_unstable_by(wanted, f64::total_cmp).1;
-                distances.iter().zip(&column.s).map(|(d, s)| *s > 0.0 || *d <= reach && d.is_finite()).collect()
-            })
-            .collect();
-        (0..self.y.len()).filter(|&i| chosen.iter().any(|chosen| chosen[i])).collect()
+        let n = self.y.len();
+        // Of many rows, some say well enough how far to go.
+        let stride = 1 + n / SAMPLE;
+        let reach = |column: &&mut Column| {
+            let inside = column.s.iter().filter(|s| **s > 0.0).count();
+            let wanted = share.max(3 * inside).max(500).min(n - 1) / stride;
+            let distance = |i: usize| distance(self.loss, self.y[i], column.weight[i], column.g[i] + column.b);
+            let mut distances: Vec<f64> = (0..n).step_by(stride).map(distance).collect();
+            let reach = *distances.select_nth_unstable_by(wanted, f64::total_cmp).1;
+            if reach.is_finite() { reach } else { f64::MAX }
+        };
+        let reaches: Vec<f64> = columns.par_iter().map(reach).collect();
+        let mut chosen = vec![0.0; n];
+        chosen.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, chosen)| {
+            let mut before = vec![0.0; chosen.len()];
+            for (column, &reach) in columns.iter().zip(&reaches) {
+                before.copy_from_slice(chosen);
+                let at = chunk * CHUNK..chunk * CHUNK + chosen.len();
+                let rows = [self.y, column.weight, &column.g, &column.s].map(|values| &values[at.clone()]);
+                let [y, weight, g, s] = rows;
+                self.loss.vectorised(
+                    #[inline(always)]
+                    |loss| {
+                        fill_in_lanes(
+                            [y, weight, g, s, &before],
+                            [&mut *chosen],
+                            #[inline(always)]
+                            |[y, w, g, s, before]| {
+                                let close = distance(loss, y, w, g + column.b) <= reach;
+                                [if s > 0.0 || close { 1.0 } else { before }]
+                            },
+                        );
+                    },
+                );
+            }
+        });
+        (0..n).filter(|&i| chosen[i] > 0.0).collect()
     }
 
     /// Minimises with the rows far from a kink frozen: their a is at a bound, and stays there.
@@ -402,37 +455,38 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         columns: &mut [&mut Column],
         near: &[usize],
         c: f64,
+        to_first_centre: bool,
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         let rank = self.design.rank();
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
         let (gathered, y) = (self.design.gather(near), pick(self.y));
         let part = Primal { design: Design::new(&gathered, near.len(), rank), y: &y, ..*self };
-        let weights: Vec<Vec<f64>> = columns.iter().map(|column| pick(column.weight)).collect();
-        let mut far: Vec<Vec<f64>> = columns.iter().map(|column| column.a.clone()).collect();
-        for far in &mut far {
-            for &i in near {
-                far[i] = 0.0;
-            }
-        }
-        let far: Vec<&[f64]> = far.iter().map(|far| &far[..]).collect();
-        let images = self.device.pass_back(self.design, &far, self.accuracy, self.control)?;
-        let mut parts: Vec<Column> = (columns.iter().zip(&weights).zip(&far).zip(images))
-            .map(|(((column, weight), far), image)| {
+        let weights: Vec<Vec<f64>> = columns.par_iter().map(|column| pick(column.weight)).collect();
+        let mut parts: Vec<Column> = (columns.par_iter().zip(&weights))
+            .map(|(column, weight)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
                 let mut part = self.column((column.plan, weight), column.w.clone(), column.b, g, centre);
                 (part.sigma, part.widest) = (column.sigma, column.widest);
                 (part.a, part.s) = (pick(&column.a), pick(&column.s));
-                part.frozen = (image, far.iter().sum(), far.iter().map(|a| a.abs()).sum());
                 part.scale = column.scale;
                 part
             })
             .collect();
+        let pulls: Vec<&[f64]> = parts.iter().map(|part| &part.a[..]).collect();
+        let images = self.device.pass_back(part.design, &pulls, self.accuracy, self.control)?;
+        parts.par_iter_mut().zip(columns.par_iter()).zip(images).for_each(|((part, column), image)| {
+            // Zᵀa of all rows is w − e.
+            let far = (column.w.iter().zip(&column.error)).zip(image).map(|((w, e), near)| w - e - near).collect();
+            let ((all, all_size), (near, near_size)) = (sums(&column.a), sums(&part.a));
+            part.frozen = (far, all - near, all_size - near_size);
+        });
         let mut open: Vec<&mut Column> = parts.iter_mut().collect();
         for _ in 0..MAX_NEAR {
             part.round(&mut open, c, 0.4)?;
             part.step(&mut open, c, preconditioner)?;
-            open.retain(|column| column.outcome.status == Status::MaxIter);
+            let there = |column: &Column| to_first_centre && column.sigma > column.widest;
+            open.retain(|column| column.outcome.status == Status::MaxIter && !there(column));
             if open.is_empty() || self.control.out_of_time() {
                 break;
             }
@@ -451,15 +505,11 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         Envelope { loss: self.loss, sigma: column.sigma }
     }
 
+    /// y, weights, centre and g of some rows.
     fn stretch<'b>(&'b self, column: &'b Column, rows: Range<usize>) -> Stretch<'b> {
         // Smooth losses have no centre, and do not ask for it.
         let centre = if column.centre.is_empty() { &column.g } else { &column.centre };
-        Stretch {
-            y: &self.y[rows.clone()],
-            weight: &column.weight[rows.clone()],
-            centre: &centre[rows.clone()],
-            g: &column.g[rows],
-        }
+        [self.y, column.weight, centre, &column.g].map(|values| &values[rows.clone()])
     }
 
     /// Moves b to where Σa = 0; a, S and the objective there.
@@ -498,12 +548,15 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             })
         };
         let (_, pull_far, size_far) = column.frozen;
+        let scale = self.loss.scale(self.y);
+        // What so little adds to the gap does not count.
+        let gap = if column.best.0.is_finite() { column.best.0 } else { 0.1 * self.settings.tol * column.scale };
+        let enough = UNBALANCED * gap / (column.b.abs() + scale);
         let sums = |b: f64| {
             let [pull, curvature, size] = sums(b);
             let (pull, size) = (pull + pull_far, size + size_far);
-            (if pull.abs() <= 1e-14 * size { 0.0 } else { pull }, curvature)
+            (if pull.abs() <= enough.max(1e-14 * size) { 0.0 } else { pull }, curvature)
         };
-        let scale = self.loss.scale(self.y);
         let enough =
             |b: f64, step: f64, width: f64| step <= f64::EPSILON * (b.abs() + scale) || width <= 1e-15 * b.abs();
         column.b = balanced(column.b, scale, sums, enough);
@@ -590,7 +643,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             });
             linear + t * quadratic - pull
         };
-        let start = linear - (0..image.len()).map(|i| column.a[i] * (image[i] + db)).sum::<f64>();
+        let start = linear - dot(&column.a, image) - db * sums(&column.a).0;
         bracketed(start, slope)
     }
 
@@ -621,51 +674,60 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     }
 }
 
+/// How far a row is from a kink; ∞ for rows without weight, and losses without kinks.
+#[inline(always)]
+fn distance(loss: Loss, y: f64, weight: f64, g: f64) -> f64 {
+    match loss.kinks(y) {
+        Some(k) => {
+            let distance = (g - k.kink_low).abs().min((g - k.kink_high).abs());
+            if weight > 0.0 { distance } else { f64::INFINITY }
+        }
+        None => f64::INFINITY,
+    }
+}
+
 /// a and S of all rows at g + b, and the sums of the loss and of the mismatch.
 #[inline(always)]
 fn looked(of: Envelope, rows: Stretch, c: f64, b: f64, a: &mut [f64], s: &mut [f64]) -> [f64; 2] {
-    let (mut loss, mut mismatch) = ([0.0; LANES], [0.0; LANES]);
-    for (k, (a, s)) in a.chunks_mut(LANES).zip(s.chunks_mut(LANES)).enumerate() {
-        let block = rows.block(k * LANES, c, b);
-        let bends = of.bend(&block);
-        for l in 0..LANES {
-            loss[l] += block.cw[l] * of.loss.value(block.y[l], block.g[l]);
-            mismatch[l] += of.mismatch(block.y[l], block.cw[l], bends.0[l], block.g[l]);
-        }
-        a.copy_from_slice(&bends.0[..a.len()]);
-        s.copy_from_slice(&bends.1[..s.len()]);
-    }
-    [loss, mismatch].map(|lanes| lanes.iter().sum())
+    let [y, weight, _, g] = rows;
+    fill_in_lanes(
+        rows,
+        [&mut *a, s],
+        #[inline(always)]
+        |[y, w, centre, g]| of.pull_and_curvature(y, c * w, centre, g + b).into(),
+    );
+    sum_in_lanes(
+        [y, weight, g, &*a],
+        #[inline(always)]
+        |[y, w, g, a]| [c * w * of.loss.value(y, g + b), of.mismatch(y, c * w, a, g + b)],
+    )
 }
 
 /// Σa, ΣS and Σ|a| at g + b.
 #[inline(always)]
 fn pulls(of: Envelope, rows: Stretch, c: f64, b: f64) -> [f64; 3] {
-    let mut sums: [Lanes; 3] = [[0.0; LANES]; 3];
-    for start in (0..rows.g.len()).step_by(LANES) {
-        let (a, s) = of.bend(&rows.block(start, c, b));
-        for l in 0..LANES {
-            sums[0][l] += a[l];
-            sums[1][l] += s[l];
-            sums[2][l] += a[l].abs();
-        }
-    }
-    sums.map(|lanes| lanes.iter().sum())
+    sum_in_lanes(
+        rows,
+        #[inline(always)]
+        |[y, w, centre, g]| {
+            let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
+            [a, s, a.abs()]
+        },
+    )
 }
 
 /// Σ a·(Δg + Δb) at g + b + t(Δg + Δb).
 #[inline(always)]
 fn pull_along(of: Envelope, rows: Stretch, c: f64, b: f64, dg: &[f64], db: f64, t: f64) -> [f64; 1] {
-    let mut sum = [0.0; LANES];
-    for start in (0..rows.g.len()).step_by(LANES) {
-        let (mut block, change) = (rows.block(start, c, b), lanes(dg, start).map(|dg| dg + db));
-        block.g.iter_mut().zip(change).for_each(|(g, change)| *g += t * change);
-        let (a, _) = of.bend(&block);
-        for l in 0..LANES {
-            sum[l] += a[l] * change[l];
-        }
-    }
-    [sum.iter().sum()]
+    let [y, weight, centre, g] = rows;
+    sum_in_lanes(
+        [y, weight, centre, g, dg],
+        #[inline(always)]
+        |[y, w, centre, g, dg]| {
+            let (a, _) = of.pull_and_curvature(y, c * w, centre, g + b + t * (dg + db));
+            [a * (dg + db)]
+        },
+    )
 }
 
 /// Sums over all rows, chunk by chunk on all threads.
