@@ -411,7 +411,7 @@ pub(crate) fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
 }
 
 /// Blocks of at least so many bytes are to lie in large pages.
-const LARGE_BLOCK: usize = 8 << 20;
+const LARGE_BLOCK: usize = 4 << 20;
 
 /// Asks the system for large pages: rows that lie far apart are then found without a walk through page tables.
 fn prefer_large_pages(start: *mut u8, size: usize) {

@@ -10,7 +10,7 @@ use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::gram::{Entry, Gram};
+use crate::gram::{Entry, Gram, zeroed};
 use crate::ledger::{Kept, distinct};
 use crate::observe::Control;
 
@@ -130,7 +130,8 @@ fn factor(group: &Group, models: &[Models], columns: &[(usize, usize)]) -> Facto
 /// Products of these rows of the matrix with all `total` models, column after column.
 fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: usize) -> Vec<f64> {
     let m = rows.len();
-    let mut out = vec![0.0; m * total];
+    let mut out = zeroed(m * total).unwrap_or_default();
+    out.resize(m * total, 0.0);
     let (mut left, mut product) = (Vec::new(), Vec::new());
     for Factor { units, right, columns } in factors.iter().filter(|factor| !factor.units.is_empty()) {
         left.clear();

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, human};
 use crate::gram::{TILE, Tile, available_memory, pack, shift_for};
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::{Control, Phase};
+use crate::simd::vectorise;
 
 /// How landmarks are chosen.
 #[derive(Debug, Clone)]
@@ -442,19 +443,45 @@ fn nearest_dense_centres(
                 1.0,
                 Par::Seq,
             );
-            let nearest = |products: &[f32]| {
-                let mut best = (f32::INFINITY, 0);
-                for (c, (half, product)) in half.iter().zip(products).enumerate() {
-                    if half - product < best.0 {
-                        best = (half - product, c);
-                    }
-                }
-                best.1
+            let nearest = |i: usize| {
+                vectorise(
+                    #[inline(always)]
+                    || least_difference(&half, products.col_as_slice(i)),
+                )
             };
-            Ok((0..rows.len()).map(|i| nearest(products.col_as_slice(i))).collect())
+            Ok((0..rows.len()).map(nearest).collect())
         })
         .collect::<Result<Vec<Vec<usize>>>>()?;
     Ok(labels.concat())
+}
+
+/// Where a − b is least, the first of equal places; for use inside [`vectorise`].
+#[inline(always)]
+fn least_difference(a: &[f32], b: &[f32]) -> usize {
+    const BLOCK: usize = 64;
+    let ((a_blocks, a_rest), (b_blocks, b_rest)) = (a.as_chunks::<BLOCK>(), b.as_chunks::<BLOCK>());
+    let mut lanes = [f32::INFINITY; BLOCK];
+    for at in 0..a_blocks.len().min(b_blocks.len()) {
+        let (a, b) = (&a_blocks[at], &b_blocks[at]);
+        for l in 0..BLOCK {
+            let difference = a[l] - b[l];
+            lanes[l] = if difference < lanes[l] { difference } else { lanes[l] };
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a - b);
+    let least = lanes.into_iter().chain(rest).fold(f32::INFINITY, f32::min);
+    for at in 0..a_blocks.len().min(b_blocks.len()) {
+        let (a, b) = (&a_blocks[at], &b_blocks[at]);
+        let mut found = false;
+        for l in 0..BLOCK {
+            found |= a[l] - b[l] == least;
+        }
+        if found {
+            return at * BLOCK + (0..BLOCK).position(|l| a[l] - b[l] == least).unwrap_or(0);
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).position(|(a, b)| a - b == least);
+    rest.map_or(0, |at| a.len() - a_rest.len() + at)
 }
 
 /// Fails, before anything is allocated, when choosing or using landmarks would not fit.
@@ -466,5 +493,25 @@ pub(crate) fn check_memory(need: u64, way_out: &str) -> Result<()> {
             Err(Error::Landmarks { problem })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_least_differences_is_found() {
+        for n in [1, 63, 64, 65, 200] {
+            let (a, mut b): (Vec<f32>, Vec<f32>) = ((0..n).map(|i| (i % 7) as f32).collect(), vec![0.0; n]);
+            assert_eq!(least_difference(&a, &b), 0);
+            for at in [0, n / 2, n - 1] {
+                b[at] = 100.0 + a[at];
+                assert_eq!(least_difference(&a, &b), at, "{n}");
+                b[n - 1] = 100.0 + a[n - 1];
+                assert_eq!(least_difference(&a, &b), at, "{n}");
+                b.fill(0.0);
+            }
+        }
     }
 }

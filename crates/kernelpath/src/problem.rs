@@ -162,10 +162,7 @@ impl<'a, T: Entry> BoxQp<'a, T> {
                     let (beta, f, mid, lo, hi) = (&beta[at], &f[at], &mid[at], &lo[at], &hi[at]);
                     let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
                     for l in 0..LANES {
-                        let shut = if beta[l] < hi[l] { kink_high[l] } else { f64::NEG_INFINITY };
-                        rise[l] = if beta[l] < mid[l] { kink_low[l] } else { shut } - f[l];
-                        let shut = if beta[l] > lo[l] { kink_low[l] } else { f64::INFINITY };
-                        fall[l] = if beta[l] > mid[l] { kink_high[l] } else { shut } - f[l];
+                        (rise[l], fall[l]) = margin(beta[l], f[l], [lo[l], mid[l], hi[l]], [kink_low[l], kink_high[l]]);
                     }
                 }
             },
@@ -204,6 +201,14 @@ impl<'a, T: Entry> BoxQp<'a, T> {
     pub fn is_inside(&self, i: usize, beta: f64) -> bool {
         beta > self.lo[i] && beta < self.hi[i] && beta != self.mid[i]
     }
+}
+
+/// [`BoxQp::up`] and [`BoxQp::down`] less f of a row, given its levels lo, mid, hi and its kinks; without branches.
+#[inline(always)]
+pub(crate) fn margin(beta: f64, f: f64, [lo, mid, hi]: [f64; 3], [kink_low, kink_high]: [f64; 2]) -> (f64, f64) {
+    let above = if beta < hi { kink_high } else { f64::NEG_INFINITY };
+    let below = if beta > lo { kink_low } else { f64::INFINITY };
+    (if beta < mid { kink_low } else { above } - f, if beta > mid { kink_high } else { below } - f)
 }
 
 /// A point of the dual with its function values: f = Kβ, without the intercept.
@@ -283,6 +288,9 @@ impl Point {
         // Rows inside their box first, by half their room, which keeps them inside; then whatever moves.
         let (mut changed, mut deltas) = (Vec::new(), Vec::new());
         for (only_inside, share) in [(true, 0.5), (false, 1.0), (false, 1.0)] {
+            if surplus.abs() <= enough {
+                break;
+            }
             let mut candidates: Vec<(f64, usize)> = (0..qp.n())
                 .filter(|&i| !only_inside || qp.is_inside(i, self.beta[i]))
                 .map(|i| {

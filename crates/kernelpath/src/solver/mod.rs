@@ -21,7 +21,7 @@ pub(crate) mod spectral;
 use crate::error::Result;
 use crate::gram::{Entry, LANES};
 use crate::observe::Control;
-use crate::problem::{BoxQp, Outcome, Point, Settings, Status};
+use crate::problem::{BoxQp, Outcome, Point, Settings, Status, margin};
 use crate::simd::{sum_in_lanes, sums, vectorise};
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
@@ -55,11 +55,12 @@ const MAX_PROXIMAL: usize = 30;
 /// few rows are free or the rounds do not settle; proximal steps when both fail.
 pub(crate) struct BoxSolver<T> {
     active_set: ActiveSet<T>,
+    smo: smo::Workspace,
 }
 
 impl<T> Default for BoxSolver<T> {
     fn default() -> Self {
-        Self { active_set: ActiveSet::default() }
+        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default() }
     }
 }
 
@@ -152,7 +153,7 @@ impl<T: Working> BoxSolver<T> {
                 return Ok(status);
             }
             point.eager.clear();
-            if let Some(status) = smo_steps(qp, point, run, budget, free)? {
+            if let Some(status) = smo_steps(qp, point, &mut self.smo, run, budget, free)? {
                 return Ok(status);
             }
             gaps.push(judge(qp, point, run.tol).relative());
@@ -229,6 +230,7 @@ fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> 
 fn smo_steps<T: Working>(
     qp: &BoxQp<T>,
     point: &mut Point,
+    workspace: &mut smo::Workspace,
     run: &mut Run,
     budget: usize,
     free: usize,
@@ -238,7 +240,7 @@ fn smo_steps<T: Working>(
         // (The dual of the start may be far larger than that of the optimum.)
         let target = violation_target(qp, dual_value(qp, point), run.tol);
         let most = (free / 4 + 64).min(run.max_iter - run.steps);
-        let report = smo::run(qp, point, most, target, run.control)?;
+        let report = smo::run(qp, point, workspace, most, target, run.control)?;
         run.steps += report.steps;
         taken += report.steps;
         // The gap closes long before the violation reaches what would guarantee it, but not this long.
@@ -353,15 +355,20 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
 
 /// max (up − f) and min (down − f): b lies between them at the optimum.
 fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) {
-    let (rise, fall) = qp.margins(beta, f);
+    let columns = [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high];
+    let blocks = columns.map(|column| column.as_chunks::<LANES>().0);
+    let [beta, f, lo, mid, hi, kink_low, kink_high] = blocks.map(|column| &column[..blocks[0].len()]);
     vectorise(
         #[inline(always)]
         || {
             let (mut top, mut bottom) = ([f64::NEG_INFINITY; LANES], [f64::INFINITY; LANES]);
-            for (rise, fall) in rise.as_chunks::<LANES>().0.iter().zip(fall.as_chunks::<LANES>().0) {
+            for at in 0..beta.len() {
+                let (beta, f, lo, mid, hi) = (&beta[at], &f[at], &lo[at], &mid[at], &hi[at]);
+                let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
                 for l in 0..LANES {
-                    top[l] = if rise[l] > top[l] { rise[l] } else { top[l] };
-                    bottom[l] = if fall[l] < bottom[l] { fall[l] } else { bottom[l] };
+                    let (rise, fall) = margin(beta[l], f[l], [lo[l], mid[l], hi[l]], [kink_low[l], kink_high[l]]);
+                    top[l] = if rise > top[l] { rise } else { top[l] };
+                    bottom[l] = if fall < bottom[l] { fall } else { bottom[l] };
                 }
             }
             (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))

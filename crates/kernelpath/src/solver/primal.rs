@@ -47,10 +47,10 @@ const NARROWER: f64 = 5.0;
 const FAR: f64 = 30.0;
 
 /// Of a piecewise-linear loss, one in so many rows, those nearest to a kink, takes part in most steps.
-const NEAR: usize = 12;
+const NEAR: usize = 20;
 
 /// Before the first centre it is one in so many, after so many steps of all rows.
-const NOT_FAR: usize = 4;
+const NOT_FAR: usize = 6;
 const FIRST_STEPS: usize = 2;
 
 /// Steps for one centre before the band is widened, and by how much it is at most.
@@ -97,6 +97,18 @@ pub(crate) struct Guess<'a> {
     pub g: Vec<f64>,
     /// Of a piecewise-linear loss; else empty.
     pub slopes: Vec<f64>,
+}
+
+/// How the columns are to descend.
+#[derive(Clone, Copy)]
+struct Depth {
+    /// The share of the tolerance that will do.
+    enough: f64,
+    /// Of the rows nearest to a kink, so many take part before the first centre, and so many then.
+    first: usize,
+    then: usize,
+    /// Most rounds.
+    rounds: usize,
 }
 
 /// A model's record, and its w.
@@ -354,42 +366,58 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             column.widest = self.widest(column, c);
             (column.sigma, column.since) = (column.widest, 0);
         });
-        let (mut share, mut steps) = (self.y.len() / NEAR, 0);
-        self.round(&mut columns.iter_mut().collect::<Vec<_>>(), c, 0.5)?;
-        loop {
+        let n = self.y.len();
+        let mut open: Vec<&mut Column> = columns.iter_mut().collect();
+        self.round(&mut open, c, 0.5)?;
+        self.descend(
+            &mut open,
+            c,
+            Depth { enough: 0.5, first: n / NOT_FAR, then: n / NEAR, rounds: usize::MAX },
+            preconditioner,
+        )?;
+        for column in open.into_iter().filter(|column| self.goes_on(column)) {
+            column.outcome.status = Status::TimeLimit;
+        }
+        Ok(())
+    }
+
+    /// Steps from where the columns stand, of all rows or of a part of them.
+    fn descend(
+        &self,
+        columns: &mut [&mut Column],
+        c: f64,
+        mut depth: Depth,
+        preconditioner: &mut Preconditioner<T>,
+    ) -> Result<()> {
+        let mut steps = 0;
+        for _ in 0..depth.rounds {
             // From the first centre on little moves, and what moves is near a kink; columns that are there wait.
             let behind = |column: &Column| self.goes_on(column) && column.sigma <= column.widest;
-            let centred = !columns.iter().any(behind);
-            let mut at_work: Vec<&mut Column> = columns
-                .iter_mut()
-                .filter(|column| if centred { self.goes_on(column) } else { behind(column) })
-                .collect();
-            if at_work.is_empty() {
-                return Ok(());
+            let centred = !columns.iter().any(|column| behind(column));
+            let due = |column: &Column| if centred { self.goes_on(column) } else { behind(column) };
+            let mut at_work: Vec<&mut Column> =
+                columns.iter_mut().map(|column| &mut **column).filter(|column| due(column)).collect();
+            if at_work.is_empty() || self.control.out_of_time() {
+                break;
             }
-            if self.control.out_of_time() {
-                for column in columns.iter_mut().filter(|column| self.goes_on(column)) {
-                    column.outcome.status = Status::TimeLimit;
-                }
-                return Ok(());
-            }
-            let near = match centred {
-                _ if self.is_smooth() || !centred && steps < FIRST_STEPS => Vec::new(),
-                true => self.near(&at_work, share),
-                false => self.near(&at_work, self.y.len() / NOT_FAR),
-            };
+            let share = if centred { depth.then } else { depth.first };
+            let all = self.is_smooth() || 2 * share > self.y.len() || !centred && steps < FIRST_STEPS;
+            let near = if all { Vec::new() } else { self.near(&at_work, share) };
             if near.is_empty() || 2 * near.len() > self.y.len() {
                 self.step(&mut at_work, c, preconditioner)?;
                 steps += 1;
             } else {
                 if centred {
                     at_work.iter_mut().for_each(|column| column.sigma = NARROWER * column.widest);
-                    share += share / 2;
                 }
-                self.solve_near(&mut at_work, &near, c, !centred, preconditioner)?;
+                self.descend_near(&mut at_work, &near, c, depth, preconditioner)?;
+                if centred {
+                    depth.then += depth.then / 2;
+                }
             }
-            self.round(&mut at_work, c, 0.5)?;
+            self.round(&mut at_work, c, depth.enough)?;
         }
+        Ok(())
     }
 
     fn goes_on(&self, column: &Column) -> bool {
@@ -450,12 +478,12 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     }
 
     /// Minimises with the rows far from a kink frozen: their a is at a bound, and stays there.
-    fn solve_near(
+    fn descend_near(
         &self,
         columns: &mut [&mut Column],
         near: &[usize],
         c: f64,
-        to_first_centre: bool,
+        depth: Depth,
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         let rank = self.design.rank();
@@ -466,7 +494,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let mut parts: Vec<Column> = (columns.par_iter().zip(&weights))
             .map(|(column, weight)| {
                 let (g, centre) = (pick(&column.g), pick(&column.centre));
-                let mut part = self.column((column.plan, weight), column.w.clone(), column.b, g, centre);
+                let w = column.w.clone();
+                let mut part = part.column((column.plan, weight), w, column.b, g, centre);
                 (part.sigma, part.widest) = (column.sigma, column.widest);
                 (part.a, part.s) = (pick(&column.a), pick(&column.s));
                 part.scale = column.scale;
@@ -479,18 +508,13 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             // Zᵀa of all rows is w − e.
             let far = (column.w.iter().zip(&column.error)).zip(image).map(|((w, e), near)| w - e - near).collect();
             let ((all, all_size), (near, near_size)) = (sums(&column.a), sums(&part.a));
-            part.frozen = (far, all - near, all_size - near_size);
+            part.frozen = (far, column.frozen.1 + all - near, column.frozen.2 + all_size - near_size);
         });
         let mut open: Vec<&mut Column> = parts.iter_mut().collect();
-        for _ in 0..MAX_NEAR {
-            part.round(&mut open, c, 0.4)?;
-            part.step(&mut open, c, preconditioner)?;
-            let there = |column: &Column| to_first_centre && column.sigma > column.widest;
-            open.retain(|column| column.outcome.status == Status::MaxIter && !there(column));
-            if open.is_empty() || self.control.out_of_time() {
-                break;
-            }
-        }
+        // A little less than enough, so that it is when all rows count.
+        let depth = Depth { enough: 0.85 * depth.enough, rounds: MAX_NEAR, ..depth };
+        part.round(&mut open, c, depth.enough)?;
+        part.descend(&mut open, c, depth, preconditioner)?;
         let w: Vec<&[f64]> = parts.iter().map(|part| &part.w[..]).collect();
         let products = self.device.pass(self.design, &w, self.accuracy, self.control)?;
         for ((column, part), g) in columns.iter_mut().zip(parts).zip(products) {

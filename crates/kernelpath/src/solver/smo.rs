@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use crate::error::Result;
 use crate::gram::{Entry, LANES};
 use crate::observe::Control;
-use crate::problem::{BoxQp, Point};
+use crate::problem::{BoxQp, Point, margin};
 use crate::simd::{largest, vectorise};
 
 use super::cholesky::Working;
@@ -36,11 +36,19 @@ const ROUGH: f64 = 2e-5;
 /// Scales of f that single precision can hold, with the changes of f that matter.
 const IN_SINGLE: RangeInclusive<f64> = 1e-25..=1e25;
 
+/// What SMO works in, kept from one run to the next.
+#[derive(Default)]
+pub(super) struct Workspace {
+    single: Rows<f32>,
+    double: Rows<f64>,
+}
+
 /// Takes up to `max_steps` steps, or until the violation is at most `target`: in single precision while that is good
 /// enough, with f recomputed from what β changed by, and then in double.
 pub(super) fn run<T: Working>(
     qp: &BoxQp<T>,
     point: &mut Point,
+    workspace: &mut Workspace,
     max_steps: usize,
     target: f64,
     control: &Control,
@@ -49,46 +57,20 @@ pub(super) fn run<T: Working>(
     let rough = ROUGH * scale;
     let mut steps = 0;
     if rough > target && IN_SINGLE.contains(&scale) {
-        let report = run_in::<T, f32>(qp, point, scale, max_steps, rough, control)?;
+        workspace.single.fill(qp, point, scale);
+        let report = workspace.single.run(qp, point, max_steps, rough, control)?;
         if report.violation > rough || report.steps == max_steps {
             return Ok(report);
         }
         steps = report.steps;
     }
-    let report = run_in::<T, f64>(qp, point, scale, max_steps - steps, target, control)?;
+    workspace.double.fill(qp, point, scale);
+    let report = workspace.double.run(qp, point, max_steps - steps, target, control)?;
     Ok(Report { steps: steps + report.steps, ..report })
 }
 
-fn run_in<T: Working, F: Working>(
-    qp: &BoxQp<T>,
-    point: &mut Point,
-    scale: f64,
-    max_steps: usize,
-    target: f64,
-    control: &Control,
-) -> Result<Report> {
-    let mut rows = Rows::<F>::new(qp, point, scale);
-    let mut steps = 0;
-    loop {
-        let before = point.beta.clone();
-        let batch = (max_steps - steps).min(BATCH);
-        let report = vectorise(
-            #[inline(always)]
-            || rows.run(qp, &mut point.beta, batch, target),
-        );
-        steps += report.steps;
-        let changed: Vec<usize> = (0..qp.n()).filter(|&i| point.beta[i] != before[i]).collect();
-        let deltas: Vec<f64> = changed.iter().map(|&i| point.beta[i] - before[i]).collect();
-        point.add(qp, &changed, &deltas);
-        if report.violation <= target || steps >= max_steps || report.steps < batch || control.out_of_time() {
-            return Ok(Report { steps, ..report });
-        }
-        control.check()?;
-        rows.f.iter_mut().zip(&point.f).for_each(|(own, f)| *own = F::narrow(*f));
-    }
-}
-
 /// What SMO looks at, in the precision it works in.
+#[derive(Default)]
 struct Rows<F> {
     f: Vec<F>,
     up: Vec<F>,
@@ -99,26 +81,67 @@ struct Rows<F> {
     gain: Vec<f32>,
     /// What f is multiplied with before its squares are compared: of targets far from 1 they would not be numbers.
     unit: F,
+    /// β before a batch of steps.
+    before: Vec<f64>,
 }
 
 impl<F: Working> Rows<F> {
-    fn new<T: Entry>(qp: &BoxQp<T>, point: &Point, scale: f64) -> Self {
+    fn fill<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point, scale: f64) {
         let length = point.f.len();
-        let narrow = |values: &[f64]| values.iter().map(|v| F::narrow(*v)).collect();
-        let (up, down) = qp.margins(&point.beta, &vec![0.0; length]);
-        Self {
-            f: narrow(&point.f),
-            up: narrow(&up),
-            down: narrow(&down),
-            diagonal: narrow(qp.diagonal),
-            v: vec![F::default(); length],
-            gain: vec![0.0; length],
-            unit: F::narrow(1.0 / scale.max(f64::MIN_POSITIVE)),
+        self.unit = F::narrow(1.0 / scale.max(f64::MIN_POSITIVE));
+        for (own, values) in [(&mut self.f, &point.f[..]), (&mut self.diagonal, qp.diagonal)] {
+            own.clear();
+            own.extend(values.iter().map(|value| F::narrow(*value)));
+        }
+        for own in [&mut self.up, &mut self.down, &mut self.v] {
+            own.resize(length, F::default());
+        }
+        self.gain.resize(length, 0.0);
+        let (up, down) = (&mut self.up[..length], &mut self.down[..length]);
+        let columns = [&point.beta, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high];
+        let [beta, lo, mid, hi, kink_low, kink_high] = columns.map(|column| &column[..length]);
+        vectorise(
+            #[inline(always)]
+            || {
+                for i in 0..length {
+                    let (rise, fall) = margin(beta[i], 0.0, [lo[i], mid[i], hi[i]], [kink_low[i], kink_high[i]]);
+                    (up[i], down[i]) = (F::narrow(rise), F::narrow(fall));
+                }
+            },
+        );
+    }
+
+    /// Batches of steps, with f recomputed from what β changed by after each.
+    fn run<T: Entry>(
+        &mut self,
+        qp: &BoxQp<T>,
+        point: &mut Point,
+        max_steps: usize,
+        target: f64,
+        control: &Control,
+    ) -> Result<Report> {
+        let mut steps = 0;
+        loop {
+            self.before.clone_from(&point.beta);
+            let most = (max_steps - steps).min(BATCH);
+            let report = vectorise(
+                #[inline(always)]
+                || self.batch(qp, &mut point.beta, most, target),
+            );
+            steps += report.steps;
+            let changed: Vec<usize> = (0..qp.n()).filter(|&i| point.beta[i] != self.before[i]).collect();
+            let deltas: Vec<f64> = changed.iter().map(|&i| point.beta[i] - self.before[i]).collect();
+            point.add(qp, &changed, &deltas);
+            if report.violation <= target || steps >= max_steps || report.steps < most || control.out_of_time() {
+                return Ok(Report { steps, ..report });
+            }
+            control.check()?;
+            self.f.iter_mut().zip(&point.f).for_each(|(own, f)| *own = F::narrow(*f));
         }
     }
 
     #[inline(always)]
-    fn run<T: Entry>(&mut self, qp: &BoxQp<T>, beta: &mut [f64], max_steps: usize, target: f64) -> Report {
+    fn batch<T: Entry>(&mut self, qp: &BoxQp<T>, beta: &mut [f64], max_steps: usize, target: f64) -> Report {
         let any = qp.gram.row(0);
         let mut first = self.move_and_choose_first(0.0, any, any);
         let mut steps = 0;
