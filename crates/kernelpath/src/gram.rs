@@ -186,10 +186,13 @@ impl<T: Entry> Gram<T> {
     /// The matrix of some of the rows.
     pub(crate) fn part(&self, rows: &[usize]) -> Result<Self> {
         let mut part = Self::zeros(rows.len())?;
-        for (&i, target) in rows.iter().zip(part.values.chunks_exact_mut(part.stride)) {
-            let row = self.row(i);
-            for (&j, value) in rows.iter().zip(target) {
-                *value = row[j];
+        // Neighbours are copied together: the rows of a class are.
+        let runs: Vec<&[usize]> = rows.chunk_by(|a, b| *b == *a + 1).collect();
+        for (&i, mut target) in rows.iter().zip(part.values.chunks_exact_mut(part.stride)) {
+            for run in &runs {
+                let (here, rest) = target.split_at_mut(run.len());
+                here.copy_from_slice(&self.row(i)[run[0]..run[0] + run.len()]);
+                target = rest;
             }
         }
         Ok(part)

@@ -38,35 +38,28 @@ pub fn votes(values: &[&[f64]], pairs: &[(usize, usize)], classes: usize) -> Res
         count.fill([0.0; BLOCK]);
         sum.fill([0.0; BLOCK]);
         let rows = decision.len() / classes;
-        for (values, &(first, second)) in values.iter().zip(pairs) {
-            let mut own = [0.0; BLOCK];
-            own[..rows].copy_from_slice(&values[block * BLOCK..block * BLOCK + rows]);
-            vectorise(
-                #[inline(always)]
-                || {
-                    let mut won = [0.0; BLOCK];
-                    for l in 0..BLOCK {
-                        won[l] = if own[l] > 0.0 { 1.0 } else { 0.0 };
+        vectorise(
+            #[inline(always)]
+            || {
+                for (values, &(first, second)) in values.iter().zip(pairs) {
+                    let mut own = [0.0; BLOCK];
+                    match values[block * BLOCK..].first_chunk() {
+                        Some(whole) => own = *whole,
+                        None => own[..rows].copy_from_slice(&values[block * BLOCK..]),
                     }
-                    let counts = &mut count[first];
+                    let (counts, sums) = (&mut count[first], &mut sum[first]);
                     for l in 0..BLOCK {
-                        counts[l] += won[l];
-                    }
-                    let counts = &mut count[second];
-                    for l in 0..BLOCK {
-                        counts[l] += 1.0 - won[l];
-                    }
-                    let sums = &mut sum[first];
-                    for l in 0..BLOCK {
+                        counts[l] += if own[l] > 0.0 { 1.0 } else { 0.0 };
                         sums[l] += own[l];
                     }
-                    let sums = &mut sum[second];
+                    let (counts, sums) = (&mut count[second], &mut sum[second]);
                     for l in 0..BLOCK {
+                        counts[l] += if own[l] > 0.0 { 0.0 } else { 1.0 };
                         sums[l] -= own[l];
                     }
-                },
-            );
-        }
+                }
+            },
+        );
         for (row, decision) in decision.chunks_exact_mut(classes).enumerate() {
             for ((decision, count), sum) in decision.iter_mut().zip(&count).zip(&sum) {
                 *decision = count[row] + sum[row] / (3.0 * (sum[row].abs() + 1.0));
