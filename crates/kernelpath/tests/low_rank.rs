@@ -264,3 +264,18 @@ fn stops_when_asked_and_when_time_is_out() {
     assert_eq!(fit.records[3][1999].status, Status::NotRun);
     assert_ne!(fit.records[3][0].status, Status::NotRun);
 }
+
+#[test]
+fn a_large_c_is_reached_without_the_path_to_it() {
+    // Most rows are far from a kink in the end, but not where it starts.
+    let case = Case::new(5000, Loss::Hinge, 21);
+    let y: Vec<f64> = case.x.chunks(P).map(|r| (3.0 * r[0]).sin() + r[1] * r[2]).map(|v| v.signum()).collect();
+    let case = Case { y, ..case };
+    let nystrom = case.nystrom(80);
+    for c in [10.0, 1e3, 1e5] {
+        let request =
+            Request { cs: &[c], settings: Settings { max_iter: 3000, ..Settings::default() }, ..case.request() };
+        let fit = fit(&request, &nystrom);
+        assert!(fit.worst_gap() <= 1e-6, "C = {c}: {}", fit.worst_gap());
+    }
+}

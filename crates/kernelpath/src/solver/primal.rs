@@ -411,9 +411,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                     at_work.iter_mut().for_each(|column| column.sigma = NARROWER * column.widest);
                 }
                 self.descend_near(&mut at_work, &near, c, depth, preconditioner)?;
-                if centred {
-                    depth.then += depth.then / 2;
-                }
+                // If that did not do, rows that were too far have a part in it.
+                if centred { depth.then += depth.then / 2 } else { depth.first *= 2 }
             }
             self.round(&mut at_work, c, depth.enough)?;
         }
