@@ -93,7 +93,7 @@ class Surface:
 def held_out(surfaces: list[Surface], fold: int, k: int) -> Matrix:
     """Values of a fold's test rows at position `k`; of several machines, a column each."""
     gamma, c = divmod(k, surfaces[0].n_Cs)
-    paths = [surface.paths[gamma] for surface in surfaces]
+    paths: list[Any] = [surface.paths[gamma] for surface in surfaces]
     return paths[0].oof(fold, c) if len(paths) == 1 else _core.held_out(paths, fold, c)
 
 

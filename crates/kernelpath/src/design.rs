@@ -248,7 +248,9 @@ fn by_columns<R: Working>(a: &Mat<R>) -> Vec<R> {
 /// Some rows of all columns, column after column.
 fn parts_of<R: Working>(columns: &[&[f64]], rows: Range<usize>) -> Vec<R> {
     let mut parts = Vec::with_capacity(columns.len() * rows.len());
-    columns.iter().for_each(|column| parts.extend(column[rows.clone()].iter().map(|value| R::narrow(*value))));
+    for column in columns {
+        parts.extend(column[rows.clone()].iter().map(|value| R::narrow(*value)));
+    }
     parts
 }
 

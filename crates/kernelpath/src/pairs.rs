@@ -41,11 +41,11 @@ impl Pairs {
 
     /// The plan for `n` rows with the pairs, if they are given and memory allows it, else without: `plan` is given the
     /// bytes that they add.
-    pub(crate) fn planned<'a>(
-        given: Option<&'a Self>,
+    pub(crate) fn planned(
+        given: Option<&Self>,
         n: usize,
         plan: impl Fn(u64) -> Result<u64>,
-    ) -> Result<(Option<&'a Self>, u64)> {
+    ) -> Result<(Option<&Self>, u64)> {
         if let Some(pairs) = given
             && let Ok(bytes) = plan(pairs.bytes_to_come(n))
         {

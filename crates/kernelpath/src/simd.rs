@@ -116,7 +116,7 @@ pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
 /// Writes what `of` makes of each row's numbers; for use inside [`vectorise`], with an `#[inline(always)]` function. The
 /// first column says how many rows there are.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // by position in all columns
+#[allow(clippy::needless_range_loop, clippy::needless_pass_by_value)] // by position in all columns
 pub(crate) fn fill_in_lanes<const N: usize, const K: usize>(
     columns: [&[f64]; N],
     out: [&mut [f64]; K],

@@ -269,7 +269,7 @@ fn stops_when_asked_and_when_time_is_out() {
 fn a_large_c_is_reached_without_the_path_to_it() {
     // Most rows are far from a kink in the end, but not where it starts.
     let case = Case::new(5000, Loss::Hinge, 21);
-    let y: Vec<f64> = case.x.chunks(P).map(|r| (3.0 * r[0]).sin() + r[1] * r[2]).map(|v| v.signum()).collect();
+    let y: Vec<f64> = case.x.chunks(P).map(|r| (3.0 * r[0]).sin() + r[1] * r[2]).map(f64::signum).collect();
     let case = Case { y, ..case };
     let nystrom = case.nystrom(80);
     for c in [10.0, 1e3, 1e5] {

@@ -408,7 +408,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                 steps += 1;
             } else {
                 if centred {
-                    at_work.iter_mut().for_each(|column| column.sigma = NARROWER * column.widest);
+                    for column in &mut at_work {
+                        column.sigma = NARROWER * column.widest;
+                    }
                 }
                 self.descend_near(&mut at_work, &near, c, depth, preconditioner)?;
                 // If that did not do, rows that were too far have a part in it.
