@@ -84,12 +84,47 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
 /// Sums over the rows of `columns` of terms of their numbers, in a fixed order that SIMD can follow; for use inside
 /// [`vectorise`], with an `#[inline(always)]` term. The first column says how many rows there are.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // by position in all columns
 pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
     columns: [&[f64]; N],
     term: impl Fn([f64; N]) -> [f64; K],
 ) -> [f64; K] {
     let mut lanes = [[0.0; LANES]; K];
+    for_each_block(
+        columns,
+        #[inline(always)]
+        |_, count, rows| add_terms(rows, count, &term, &mut lanes),
+    );
+    lanes.map(|lanes| lanes.iter().sum())
+}
+
+/// Writes what `of` makes of each row's numbers; for use inside [`vectorise`], with an `#[inline(always)]` function. The
+/// first column says how many rows there are.
+#[inline(always)]
+pub(crate) fn fill_in_lanes<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    mut out: [&mut [f64]; K],
+    of: impl Fn([f64; N]) -> [f64; K],
+) {
+    for_each_block(
+        columns,
+        #[inline(always)]
+        |start, count, rows| {
+            let results = block_of(rows, &of);
+            for (out, results) in out.iter_mut().zip(&results) {
+                match out[start..].first_chunk_mut() {
+                    Some(whole) if count == BLOCK => *whole = *results,
+                    _ => out[start..start + count].copy_from_slice(&results[..count]),
+                }
+            }
+        },
+    );
+}
+
+/// Calls `work` with every block of rows: where it starts, how many of its rows there are, and their numbers, 0 past the
+/// end. The first column says how many rows there are in all.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // by position in all columns
+fn for_each_block<const N: usize>(columns: [&[f64]; N], mut work: impl FnMut(usize, usize, [&[f64; BLOCK]; N])) {
     let n = columns[0].len();
     let mut blocks = [[[0.0; BLOCK]; 0].as_slice(); N];
     let mut last = [[0.0; BLOCK]; N];
@@ -103,50 +138,13 @@ pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
         for k in 0..N {
             rows[k] = &blocks[k][at];
         }
-        add_terms(rows, BLOCK, &term, &mut lanes);
+        work(at * BLOCK, BLOCK, rows);
     }
     let mut rows = [&last[0]; N];
     for k in 0..N {
         rows[k] = &last[k];
     }
-    add_terms(rows, n % BLOCK, &term, &mut lanes);
-    lanes.map(|lanes| lanes.iter().sum())
-}
-
-/// Writes what `of` makes of each row's numbers; for use inside [`vectorise`], with an `#[inline(always)]` function. The
-/// first column says how many rows there are.
-#[inline(always)]
-#[allow(clippy::needless_range_loop, clippy::needless_pass_by_value)] // by position in all columns
-pub(crate) fn fill_in_lanes<const N: usize, const K: usize>(
-    columns: [&[f64]; N],
-    out: [&mut [f64]; K],
-    of: impl Fn([f64; N]) -> [f64; K],
-) {
-    let n = columns[0].len();
-    let (mut blocks, mut last) = ([[[0.0; BLOCK]; 0].as_slice(); N], [[0.0; BLOCK]; N]);
-    for k in 0..N {
-        let (whole, rest) = columns[k][..n].as_chunks::<BLOCK>();
-        blocks[k] = whole;
-        last[k][..rest.len()].copy_from_slice(rest);
-    }
-    for at in 0..n / BLOCK {
-        let mut rows = [&last[0]; N];
-        for k in 0..N {
-            rows[k] = &blocks[k][at];
-        }
-        let results = block_of(rows, &of);
-        for k in 0..K {
-            out[k].as_chunks_mut::<BLOCK>().0[at] = results[k];
-        }
-    }
-    let mut rows = [&last[0]; N];
-    for k in 0..N {
-        rows[k] = &last[k];
-    }
-    let results = block_of(rows, &of);
-    for k in 0..K {
-        out[k][n - n % BLOCK..n].copy_from_slice(&results[k][..n % BLOCK]);
-    }
+    work(n - n % BLOCK, n % BLOCK, rows);
 }
 
 const LANES: usize = 16;
