@@ -150,6 +150,7 @@ def fit_multinomial(
     n_threads: int = 0,
     time_budget: float | None = None,
     progress: _Progress = None,
+    low_rank: Nystrom | None = None,
     pairs: Pairs | None = None,
 ) -> MultinomialFit: ...
 

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
-from kernelpath._folds import Folds, spread
+from kernelpath._folds import spread
 from kernelpath._multiclass import Machines, Multinomial
 from kernelpath._results import cv_results
 from kernelpath._scoring import (
@@ -360,18 +360,10 @@ class KernelLogistic(_KernelClassifier):
                 f"solver={self.solver!r} does not fit multi_class='multinomial'; what fits: 'auto', 'newton'"
             )
 
-    def _check_low_rank(self, settings: Settings, folds: Folds) -> None:
-        super()._check_low_rank(settings, folds)
-        if isinstance(self._machines, Multinomial):
-            raise ValueError(
-                "multi_class='multinomial' needs the whole kernel matrix, which low_rank=True does without: use "
-                "multi_class='ovr' or 'ovo'"
-            )
-
     def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
         if not isinstance(self._machines, Multinomial):
             return super()._fitted_paths(X, tasks, **arguments)
-        del arguments["solver"], arguments["low_rank"]
+        del arguments["solver"]
         (_, _, targets, weight, _) = tasks[0]
         index = targets.astype(np.int64)
         for k, (train, _) in enumerate(arguments["folds"] or ()):

@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 from children import interrupted_in
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
@@ -383,6 +385,73 @@ def test_machines_of_several_classes(multi_class, classes):
         assert model.objective_[m] == pytest.approx(alone.objective_, rel=2 * TOL)
 
 
+MULTINOMIAL = {**SETTINGS, "gamma": 0.05, "multi_class": "multinomial"}
+
+
+def apart(model):
+    """How far the values of two multinomial models may lie apart: √(2 (P − D)) each, and b with them; P ≤ C n log 4."""
+    return 4.0 * np.sqrt(2.0 * TOL * model.C_ * 120 * np.log(4.0))
+
+
+@pytest.mark.parametrize("rank", [None, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_multinomial_loss_is_the_exact_model_on_the_same_kernel(rank, weighted, classes):
+    X, y = classes
+    weight = np.random.RandomState(0).choice([0.0, 0.5, 1.0, 3.0], len(y)) if weighted else None
+    landmarks = X[::4] + 0.1
+    model = KernelLogistic(**MULTINOMIAL, low_rank=True, landmarks=landmarks, rank=rank).fit(X, y, sample_weight=weight)
+    Z = NystromFeatures(landmarks=landmarks, gamma=0.05, rank=rank, dtype="float64").fit_transform(X)
+    exact = KernelLogistic(**MULTINOMIAL | {"kernel": "precomputed"}).fit(Z @ Z.T, y, sample_weight=weight)
+    assert model.gaps_.shape == (4, 3)
+    assert model.gaps_.max() <= TOL
+    assert model.rank_ == (rank or 30)
+    assert model.dual_coef_.shape == (4, 30)
+    assert model.C_ == exact.C_
+    assert model.objective_ == pytest.approx(exact.objective_, rel=2 * TOL)
+    np.testing.assert_allclose(model.oof_decision_, exact.oof_decision_, atol=(1.0 + weighted) * apart(model))
+    expansion = naive.gram(X, landmarks, gamma=0.05) @ model.dual_coef_.T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), expansion, atol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(X), softmax(expansion, axis=1), atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X), exact.predict(Z @ Z.T))
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("C", Cs)
+def test_folds_of_the_multinomial_loss_are_refits_on_the_features(C, classes):
+    X, y = classes
+    model = KernelLogistic(**MULTINOMIAL | {"Cs": C}, low_rank=True, landmarks=X[::4] + 0.1).fit(X, y)
+    Z = NystromFeatures(landmarks=model.landmarks_, gamma=0.05, dtype="float64").fit_transform(X)
+    for train, test in FOLDS:
+        refit = LogisticRegression(C=C, solver="newton-cg", tol=1e-9, max_iter=10_000).fit(Z[train], y[train])
+        f = refit.decision_function(Z[test]) - refit.intercept_.mean()
+        np.testing.assert_allclose(model.oof_decision_[test], f, atol=apart(model))
+
+
+def test_the_multinomial_loss_at_full_rank_is_exact(classes):
+    X, y = classes
+    exact = KernelLogistic(**MULTINOMIAL).fit(X, y)
+    model = KernelLogistic(**MULTINOMIAL, low_rank=True, landmarks=np.arange(120)).fit(X, y)
+    assert model.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+    np.testing.assert_allclose(model.oof_decision_, exact.oof_decision_, atol=1e-3)
+    np.testing.assert_array_equal(model.predict(X), exact.predict(X))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_the_multinomial_loss_in_single_precision(kind, classes):
+    """On the default grid, by a rule, dense and sparse, threads no matter."""
+    X, y = classes
+    settings = {"multi_class": "multinomial", "low_rank": True, "n_landmarks": 40, "cv": 3, "random_state": 0}
+    one, two = (KernelLogistic(**settings, Cs=9, n_jobs=n_jobs).fit(kind(X), y) for n_jobs in (1, 2))
+    assert one.gaps_.max() <= 1e-6
+    np.testing.assert_array_equal(one.oof_decision_, two.oof_decision_)
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    assert accuracy_score(y, one.predict(X)) > 0.6
+    short = KernelLogistic(**settings, Cs=9, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="gap"):
+        assert short.fit(kind(X), y).gaps_.max() > 1e-6
+
+
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
 @pytest.mark.parametrize("name", ["svc", "dwd"])
 def test_probabilities(name, method, data, points):
@@ -698,7 +767,6 @@ def test_more_that_it_refuses(data):
             "'active-set' needs the whole kernel matrix.*use solver='auto', 'newton' or 'spectral'",
         ),
         ({"solver": "closed-form"}, "'closed-form' needs the whole kernel matrix.*'auto', 'newton' or 'spectral'"),
-        ({"multi_class": "multinomial"}, "needs the whole kernel matrix.*use multi_class='ovr' or 'ovo'"),
     ],
 )
 def test_what_needs_the_kernel_matrix_is_refused_before_any_work(parameters, message, classes, monkeypatch):

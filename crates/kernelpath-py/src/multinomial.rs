@@ -6,12 +6,12 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::boundary::{Matrix, run, unwrap};
-use crate::{Pairs, control, held_out, kernel_fn, matrix, of_records, read_folds};
+use crate::{Found, Pairs, control, held_out, kernel_fn, matrix, of_records, read_folds};
 
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
-/// class of each row, from 0.
+/// class of each row, from 0. On one kernel matrix, or on the features of `low_rank`.
 #[pyfunction]
-#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, pairs=None))]
+#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub fn fit_multinomial<'py>(
     py: Python<'py>,
@@ -30,6 +30,7 @@ pub fn fit_multinomial<'py>(
     n_threads: usize,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
+    low_rank: Option<&Bound<'py, Found>>,
     pairs: Option<&Bound<'py, Pairs>>,
 ) -> PyResult<MultinomialFit> {
     let x = Matrix::borrow(X, "X")?;
@@ -50,7 +51,12 @@ pub fn fit_multinomial<'py>(
         threads: n_threads,
         pairs: pairs.map(|pairs| &pairs.get().pairs),
     };
-    let fit = run(py, &control, progress, || kernelpath::fit_multinomial(&request, &control))?;
+    let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
+    let fit = || match nystrom {
+        Some(nystrom) => kernelpath::fit_multinomial_low_rank(&request, nystrom, &control),
+        None => kernelpath::fit_multinomial(&request, &control),
+    };
+    let fit = run(py, &control, progress, fit)?;
     Ok(MultinomialFit { fit })
 }
 
@@ -112,7 +118,7 @@ impl MultinomialFit {
         "newton"
     }
 
-    /// Bytes of the kernel matrix.
+    /// Bytes of the kernel matrix, or of the features.
     #[getter]
     fn gram_bytes(&self) -> u64 {
         self.fit.gram_bytes
@@ -124,7 +130,7 @@ impl MultinomialFit {
         self.fit.planned_bytes
     }
 
-    /// Seconds spent on the kernel matrix.
+    /// Seconds spent on the kernel matrix, or on the features.
     #[getter]
     fn kernel_seconds(&self) -> f64 {
         self.fit.kernel_seconds
@@ -142,18 +148,21 @@ impl MultinomialFit {
         self.fit.timed_out
     }
 
-    /// Rows of the refit with a B ≠ 0, shape (n_C,).
+    /// Rows of the refit, or landmarks, with a B ≠ 0, shape (n_C,).
     #[getter]
     fn n_support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let any = |beta: &[f64], i: usize| beta[i..].iter().step_by(self.fit.n).any(|b| *b != 0.0);
-        let count = |beta: &Vec<f64>| (0..self.fit.n).filter(|&i| any(beta, i)).count() as i64;
+        let count = |beta: &Vec<f64>| {
+            let length = beta.len() / self.fit.classes;
+            let any = |i: &usize| beta[*i..].iter().step_by(length).any(|b| *b != 0.0);
+            (0..length).filter(any).count() as i64
+        };
         self.fit.coef.iter().map(count).collect::<Vec<_>>().into_pyarray(py)
     }
 
-    /// B of the refit at the k-th C, shape (n_classes, n).
+    /// B of the refit at the k-th C, shape (n_classes, n), or (n_classes, n_landmarks).
     fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
-        matrix(py, beta.clone(), self.fit.n)
+        matrix(py, beta.clone(), beta.len() / self.fit.classes)
     }
 
     /// Values of a fold's test rows at the k-th C, shape (n_test, n_classes); NaN where not run.

@@ -75,6 +75,16 @@ impl<'a, T: Working> Design<'a, T> {
         values
     }
 
+    /// The first features of all rows, in f64, row after row.
+    pub fn first(&self, features: usize) -> Vec<f64> {
+        (0..self.n).flat_map(|i| self.row(i)[..features].iter().map(|value| value.wide())).collect()
+    }
+
+    /// The diagonal of ZZᵀ.
+    pub fn squared_lengths(&self) -> Vec<f64> {
+        (0..self.n).map(|i| self.row(i).iter().map(|value| value.wide().powi(2)).sum()).collect()
+    }
+
     /// A band in f64, row after row.
     fn wide_band(&self, rows: Range<usize>) -> Vec<f64> {
         self.band(rows).iter().map(|v| v.wide()).collect()

@@ -49,6 +49,13 @@ impl Storage {
             _ => Ok(Self::Memory),
         }
     }
+
+    /// Where the features of `n` rows go if a fit takes `beside` bytes more, and what it takes at its peak.
+    pub(crate) fn planned<T: Entry>(n: usize, nystrom: &Nystrom, beside: u64) -> Result<(Self, u64)> {
+        let storage = Self::plan::<T>(n, nystrom.rank(), beside, true)?;
+        let features = if storage == Self::Memory { Features::<T>::bytes(n, nystrom.rank()) } else { 0 };
+        Ok((storage, (features + beside).max(nystrom.bytes_to_find())))
+    }
 }
 
 /// Z, row after row.

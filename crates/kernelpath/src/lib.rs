@@ -80,7 +80,7 @@ pub use landmarks::Landmarks;
 pub use loss::{Loss, Smoothed};
 pub use low_rank::fit_low_rank;
 pub use model::Model;
-pub use multinomial::{Multinomial, MultinomialFit, fit_multinomial};
+pub use multinomial::{Multinomial, MultinomialFit, fit_multinomial, fit_multinomial_low_rank};
 pub use nystrom::{Approximation, Nystrom};
 pub use observe::Control;
 pub use pairs::Pairs;

@@ -99,9 +99,6 @@ const STATE: usize = 20;
 /// off it.
 const STATE_OF_A_STEP: usize = 8;
 
-/// Matrices of all pairs of landmarks while the kernel is approximated: the kernel, its eigenvectors and their work space.
-const OF_PAIRS: usize = 6;
-
 /// As [`fit_paths`](crate::fit_paths) with the kernel at low rank: every fold and all rows at every C, each model with
 /// its certificate for the low-rank problem; of each model, [`PathFit::coef`] holds a coefficient a landmark.
 ///
@@ -143,10 +140,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
     let units = units(request, control)?;
     let beside = beside(request, folds);
-    let storage = Storage::plan::<T>(units.len(), nystrom.rank(), beside, true)?;
-    let in_memory = if storage == Storage::Memory { Features::<T>::bytes(units.len(), nystrom.rank()) } else { 0 };
-    let pairs = 8 * (OF_PAIRS * nystrom.landmarks().nrows().pow(2)) as u64;
-    let planned_bytes = (in_memory + beside).max(pairs);
+    let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
         return fit_product(request, nystrom, (&features, &units), control);

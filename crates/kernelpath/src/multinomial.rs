@@ -29,16 +29,20 @@ use std::time::Instant;
 use crate::certificate::Certificate;
 use crate::cv::{Folds, Precision, check_setup, counts, pool};
 use crate::data::{Rows, Units};
+use crate::design::Design;
+use crate::device::Cpu;
 use crate::error::{Error, Result};
-use crate::gram::{Entry, Gram, check_plan};
+use crate::features::{Features, Storage};
+use crate::gram::{Gram, check_plan};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan, record};
+use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
 use crate::problem::{Settings, Status};
 use crate::simd::largest;
 use crate::softmax::Softmax;
-use crate::solver::{SoftmaxColumn, SoftmaxNewton, Working};
+use crate::solver::{Operator, SoftmaxColumn, SoftmaxNewton, Working, softmax_bytes};
 
 /// What to fit.
 #[derive(Debug, Clone)]
@@ -107,13 +111,13 @@ pub struct MultinomialFit {
     pub oof: Vec<Vec<Vec<f64>>>,
     /// Test rows of each fold.
     pub test: Vec<Vec<usize>>,
-    /// `coef[c]`: B of the refit, class after class; 0 where not run.
+    /// `coef[c]`: B of the refit, class after class, a coefficient a row, or with low rank a landmark; 0 where not run.
     pub coef: Vec<Vec<f64>>,
-    /// Bytes of the kernel matrix.
+    /// Bytes of the kernel matrix, or of the features.
     pub gram_bytes: u64,
     /// Bytes that the fit was planned to take at its peak.
     pub planned_bytes: u64,
-    /// Seconds spent on the kernel matrix.
+    /// Seconds spent on the kernel matrix, or on the features.
     pub kernel_seconds: f64,
     /// Seconds spent on the paths.
     pub path_seconds: f64,
@@ -150,17 +154,33 @@ impl MultinomialFit {
 pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
     pool(request.threads)?.install(|| {
-        let units = if request.kernel.shape == Shape::Precomputed {
-            Units::separate(request.x.nrows())
-        } else {
-            Units::merge(&request.x, |i| std::iter::once(request.y[i] as f64), control)?
-        };
+        let units = units(request, control)?;
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
-            fit_with::<f32>(request, classes, &units, control)
+            fit_gram::<f32>(request, classes, &units, control)
         } else {
-            fit_with::<f64>(request, classes, &units, control)
+            fit_gram::<f64>(request, classes, &units, control)
         }
     })
+}
+
+/// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem.
+pub fn fit_multinomial_low_rank(request: &Multinomial, nystrom: &Nystrom, control: &Control) -> Result<MultinomialFit> {
+    let classes = check(request)?;
+    pool(request.threads)?.install(|| {
+        let units = units(request, control)?;
+        match request.precision {
+            Precision::Double => fit_features::<f64>(request, nystrom, classes, &units, control),
+            Precision::Auto | Precision::Single => fit_features::<f32>(request, nystrom, classes, &units, control),
+        }
+    })
+}
+
+/// Equal rows of a class are one row with their weights.
+fn units(request: &Multinomial, control: &Control) -> Result<Units> {
+    if request.kernel.shape == Shape::Precomputed {
+        return Ok(Units::separate(request.x.nrows()));
+    }
+    Units::merge(&request.x, |i| std::iter::once(request.y[i] as f64), control)
 }
 
 /// The number of classes, if the request is sound.
@@ -213,47 +233,99 @@ fn check(request: &Multinomial) -> Result<usize> {
 }
 
 /// What all problems of a fit share.
-pub(crate) struct Problem<'a, T> {
-    pub gram: &'a Gram<T>,
+pub(crate) struct Problem<'a, K> {
+    pub kernel: &'a K,
     pub softmax: Softmax,
     pub settings: Settings,
     pub largest_diagonal: f64,
 }
 
-fn fit_with<T: Working>(
+fn fit_gram<T: Working>(
     request: &Multinomial,
     classes: usize,
     units: &Units,
     control: &Control,
 ) -> Result<MultinomialFit> {
     let started = Instant::now();
-    let n = request.x.nrows();
-    let splits = request.folds.splits();
-    let extra = SoftmaxNewton::<T>::extra_bytes(units.len(), classes, splits.len() + 1);
+    let extra = softmax_bytes(units.len(), classes, request.folds.splits().len() + 1);
     let plan = |pairs: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra + pairs);
     let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let started = Instant::now();
+    let mut fit = fit_with(request, classes, units, &gram, control)?;
+    let n = request.x.nrows();
+    let all = weights(request, units, |_| 1.0);
+    // A unit's B goes to its rows by their weights.
+    let share = |beta: &[f64], i: usize| {
+        let u = units.of_row[i];
+        if all[u] > 0.0 { beta[u] * request.weight(i) / all[u] } else { 0.0 }
+    };
+    for coef in &mut fit.coef {
+        *coef = match coef.len() {
+            0 => vec![0.0; n * classes],
+            _ => coef.chunks_exact(units.len()).flat_map(|beta| (0..n).map(|i| share(beta, i))).collect(),
+        };
+    }
+    Ok(MultinomialFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit })
+}
 
+fn fit_features<T: Working>(
+    request: &Multinomial,
+    nystrom: &Nystrom,
+    classes: usize,
+    units: &Units,
+    control: &Control,
+) -> Result<MultinomialFit> {
+    let started = Instant::now();
+    let folds = request.folds.splits().len();
+    let held_out = if folds > 0 { classes * request.cs.len() * request.x.nrows() } else { 0 };
+    let beside = softmax_bytes(units.len(), classes, folds + 1) + 8 * held_out as u64;
+    let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
+    let features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
+    let kernel_seconds = started.elapsed().as_secs_f64();
+    let design = Design::new(features.all(), features.n(), features.rank());
+    let mut fit = fit_with(request, classes, units, &design, control)?;
+    for coef in &mut fit.coef {
+        *coef = match coef.len() {
+            0 => vec![0.0; nystrom.map().nrows() * classes],
+            _ => coef.chunks_exact(features.rank()).flat_map(|w| nystrom.coefficients(w)).collect(),
+        };
+    }
+    let gram_bytes = Features::<T>::bytes(features.n(), features.rank());
+    Ok(MultinomialFit { gram_bytes, planned_bytes, kernel_seconds, ..fit })
+}
+
+/// The weight of each unit, each row counted so often.
+fn weights(request: &Multinomial, units: &Units, count: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mut weight = vec![0.0; units.len()];
+    for (i, &u) in units.of_row.iter().enumerate() {
+        weight[u] += request.weight(i) * count(i);
+    }
+    weight
+}
+
+/// All models on one K; `coef` holds what predicts other rows, nothing where not run.
+fn fit_with<K: Operator>(
+    request: &Multinomial,
+    classes: usize,
+    units: &Units,
+    kernel: &K,
+    control: &Control,
+) -> Result<MultinomialFit> {
+    let started = Instant::now();
+    let n = request.x.nrows();
+    let splits = request.folds.splits();
     let mut y = vec![0; units.len()];
     for (&u, &class) in units.of_row.iter().zip(request.y) {
         y[u] = class;
     }
     let softmax = Softmax { y, classes };
-    let largest_diagonal = largest(&gram.diagonal());
-    let problem = Problem { gram: &gram, softmax, settings: request.settings, largest_diagonal };
-    let weights = |count: &dyn Fn(usize) -> f64| {
-        let mut weight = vec![0.0; units.len()];
-        for (i, &u) in units.of_row.iter().enumerate() {
-            weight[u] += request.weight(i) * count(i);
-        }
-        weight
-    };
-    let mut plans = vec![Plan { weight: weights(&|_| 1.0), keeps: Keeps::Coefficients }];
+    let largest_diagonal = largest(&kernel.diagonal());
+    let problem = Problem { kernel, softmax, settings: request.settings, largest_diagonal };
+    let mut plans = vec![Plan { weight: weights(request, units, |_| 1.0), keeps: Keeps::Coefficients }];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(n, &fold.train);
-        Plan { weight: weights(&|i| count[i]), keeps: Keeps::Values(units.of(&fold.test)) }
+        Plan { weight: weights(request, units, |i| count[i]), keeps: Keeps::Values(units.of(&fold.test)) }
     }));
     control.begin(Phase::Path, request.cs.len() * plans.len());
     let mut ledger = Ledger::new(&problem, &plans, request.cs, control);
@@ -261,17 +333,6 @@ fn fit_with<T: Working>(
 
     let mut kept = ledger.kept;
     let refit = kept.remove(0);
-    let all = &plans[0].weight;
-    // A unit's B goes to its rows by their weights.
-    let share = |beta: &[f64], i: usize| {
-        let u = units.of_row[i];
-        if all[u] > 0.0 { beta[u] * request.weight(i) / all[u] } else { 0.0 }
-    };
-    let per_row = |values: &Vec<f64>| match values.len() {
-        0 => vec![0.0; n * classes],
-        _ => values.chunks_exact(units.len()).flat_map(|beta| (0..n).map(|i| share(beta, i))).collect(),
-    };
-    let coef = refit.values.iter().map(per_row).collect();
     let test: Vec<Vec<usize>> = splits.iter().map(|fold| fold.test.clone()).collect();
     let (mut oof, mut records) = (Vec::new(), Vec::new());
     for (kept, test) in kept.into_iter().zip(&test) {
@@ -290,10 +351,10 @@ fn fit_with<T: Working>(
         records,
         oof,
         test,
-        coef,
-        gram_bytes: Gram::<T>::bytes(units.len()),
-        planned_bytes,
-        kernel_seconds,
+        coef: refit.values,
+        gram_bytes: 0,
+        planned_bytes: 0,
+        kernel_seconds: 0.0,
         path_seconds: started.elapsed().as_secs_f64(),
     })
 }
@@ -311,7 +372,7 @@ fn accuracy(request: &Multinomial, rows: &[usize], f: &[f64]) -> f64 {
     right / total
 }
 
-/// What is kept of a plan: per C the record, and of the refit B (class after class), of a fold the values f of its test
+/// What is kept of a plan: per C the record, and of the refit what predicts (class after class), of a fold the values f of its test
 /// rows (row after row); empty where not run.
 pub(crate) struct Kept {
     records: Vec<Record>,
@@ -319,16 +380,16 @@ pub(crate) struct Kept {
 }
 
 /// All plans of a fit, and what is known of their solutions.
-pub(crate) struct Ledger<'a, T> {
-    problem: &'a Problem<'a, T>,
+pub(crate) struct Ledger<'a, K> {
+    problem: &'a Problem<'a, K>,
     pub plans: &'a [Plan],
     pub cs: &'a [f64],
     control: &'a Control,
     kept: Vec<Kept>,
 }
 
-impl<'a, T: Entry> Ledger<'a, T> {
-    fn new(problem: &'a Problem<'a, T>, plans: &'a [Plan], cs: &'a [f64], control: &'a Control) -> Self {
+impl<'a, K: Operator> Ledger<'a, K> {
+    fn new(problem: &'a Problem<'a, K>, plans: &'a [Plan], cs: &'a [f64], control: &'a Control) -> Self {
         let b = vec![f64::NAN; problem.softmax.classes];
         let not_run = Record { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b };
         let nothing = || Kept { records: vec![not_run.clone(); cs.len()], values: vec![Vec::new(); cs.len()] };
@@ -338,17 +399,17 @@ impl<'a, T: Entry> Ledger<'a, T> {
     /// Recomputes f = KB of the columns of these plans at the C of index `c` in one product, judges and keeps them; a
     /// later solution of the same problem replaces an earlier one. The gap of each.
     pub fn settle(&mut self, c: usize, plans: &[usize], columns: &mut [SoftmaxColumn]) -> Result<Vec<f64>> {
-        let Problem { gram, softmax, settings, largest_diagonal } = self.problem;
-        let betas: Vec<&[f64]> = plans.iter().flat_map(|&plan| columns[plan].beta.chunks_exact(gram.n())).collect();
-        let products = gram.times(&betas, self.control)?;
+        let Problem { kernel, softmax, settings, largest_diagonal } = self.problem;
+        let betas: Vec<&[f64]> = plans.iter().flat_map(|&plan| columns[plan].beta.chunks_exact(kernel.n())).collect();
+        let products = kernel.times(&betas, self.control)?;
         let mut gaps = Vec::with_capacity(plans.len());
         for (&plan, f) in plans.iter().zip(products.chunks_exact(softmax.classes)) {
             let column = &mut columns[plan];
             column.f = f.concat();
             let weight: Vec<f64> = column.weight.iter().map(|w| w * self.cs[c]).collect();
             let k_times = |theta: &[f64]| {
-                let classes: Vec<&[f64]> = theta.chunks_exact(gram.n()).collect();
-                gram.times(&classes, self.control).map_or_else(|_| vec![f64::NAN; theta.len()], |f| f.concat())
+                let classes: Vec<&[f64]> = theta.chunks_exact(kernel.n()).collect();
+                kernel.times(&classes, self.control).map_or_else(|_| vec![f64::NAN; theta.len()], |f| f.concat())
             };
             let SoftmaxColumn { beta, b, f, outcome, .. } = column;
             let certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
@@ -356,9 +417,12 @@ impl<'a, T: Entry> Ledger<'a, T> {
             let kept = &mut self.kept[plan];
             kept.records[c] = record(*outcome, certificate, b.clone(), settings.tol);
             kept.values[c] = match &self.plans[plan].keeps {
-                Keeps::All | Keeps::Coefficients => beta.clone(),
+                Keeps::All | Keeps::Coefficients => {
+                    let classes: Vec<&[f64]> = beta.chunks_exact(kernel.n()).collect();
+                    kernel.predictors(&classes, self.control)?.concat()
+                }
                 Keeps::Values(units) => {
-                    let row = |&u: &usize| b.iter().enumerate().map(move |(c, b)| (c * gram.n() + u, b));
+                    let row = |&u: &usize| b.iter().enumerate().map(move |(c, b)| (c * kernel.n() + u, b));
                     units.iter().flat_map(row).map(|(at, b)| f[at] + b).collect()
                 }
             };

@@ -32,6 +32,9 @@ const NUMERICAL_RANK: f64 = 1e-12;
 /// numbers between 0 and 1 is below 0.008, and far below it where the error is small.
 const MEASURED_ROWS: usize = 5000;
 
+/// Matrices of all pairs of landmarks at work at once: the kernel, its eigenvectors and their work space.
+const OF_PAIRS: usize = 6;
+
 /// Landmarks and the map from their kernel to features.
 ///
 /// ```
@@ -177,6 +180,11 @@ impl Nystrom {
     pub fn coefficients(&self, w: &[f64]) -> Vec<f64> {
         let dot = |i: usize| w.iter().enumerate().map(|(j, w)| self.map[(i, j)] * w).sum();
         (0..self.map.nrows()).map(dot).collect()
+    }
+
+    /// Bytes that finding it took at its peak.
+    pub(crate) fn bytes_to_find(&self) -> u64 {
+        8 * (OF_PAIRS * self.map.nrows().pow(2)) as u64
     }
 
     /// Columns that data must have.

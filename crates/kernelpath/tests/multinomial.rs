@@ -4,8 +4,8 @@ mod common;
 
 use common::{kernel, request};
 use kernelpath::{
-    Control, Error, Fold, Folds, Loss, Multinomial, MultinomialFit, Precision, Rows, Settings, Shape, Status,
-    fit_multinomial,
+    Control, Error, Features, Fold, Folds, Landmarks, Loss, Multinomial, MultinomialFit, Nystrom, Precision, Rows,
+    Settings, Shape, Status, Storage, fit_multinomial, fit_multinomial_low_rank,
 };
 
 /// Rows around the corners of a polygon, a class each.
@@ -142,6 +142,36 @@ fn weights_are_repetitions() {
         assert!((a.certificate.primal - b.certificate.primal).abs() <= 2e-9 * a.certificate.primal);
         assert_close(&a.b, &b.b, 1e-4);
     }
+}
+
+#[test]
+fn low_rank_is_the_model_on_the_product_of_the_features() {
+    let (x, y) = clusters(120, 4, 1.0, 9);
+    let targets: Vec<f64> = y.iter().map(|y| *y as f64).collect();
+    let mut request = multinomial(&x, &y, CS);
+    request.folds = Folds::stratified(&targets, 3, 0).unwrap();
+    let (none, control) = (None, Control::default());
+    let nystrom =
+        Nystrom::new(&request.x, none, request.kernel, &Landmarks::KMeans, 25, Some(20), 0, &control).unwrap();
+    let low_rank = fit_multinomial_low_rank(&request, &nystrom, &control).unwrap();
+    assert!(low_rank.worst_gap() <= 1e-9);
+
+    let z = Features::<f64>::compute(&nystrom, &request.x, Storage::Memory, &control).unwrap();
+    let dot = |i: usize, j: usize| -> f64 { z.row(i).iter().zip(z.row(j)).map(|(a, b)| a * b).sum() };
+    let product: Vec<f64> = (0..120 * 120).map(|at| dot(at / 120, at % 120)).collect();
+    let mut exact = request.clone();
+    exact.x = Rows::from_slice(&product, 120).unwrap();
+    exact.kernel = kernel(Shape::Precomputed);
+    let exact = fit(&exact);
+    for c in 0..CS.len() {
+        for fold in 0..3 {
+            assert_close(&low_rank.oof[fold][c], &exact.oof[fold][c], 2.0 * reach(&exact, fold, c));
+        }
+        let (a, b) = (low_rank.records[3][c].certificate.primal, exact.records[3][c].certificate.primal);
+        assert!((a - b).abs() <= 2e-9 * a, "{a} and {b}");
+        assert_eq!(low_rank.coef[c].len(), 4 * 25);
+    }
+    assert_eq!(low_rank.gram_bytes, 120 * 20 * 8);
 }
 
 #[test]

@@ -12,8 +12,15 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::error::Result;
 use crate::observe::Control;
+use crate::simd::vectorise;
 
 use super::cholesky::Cholesky;
+
+/// Rows that are projected at once.
+const BLOCK: usize = 256;
+
+/// Rows of F that J is summed from at once.
+pub(super) const ROWS: usize = 2048;
 
 /// H of every row as S½ Q S½, with Q = I − uuᵀ and u of length 1: for probabilities p, S = Cw diag(p) and u = √p, so
 /// that H = Cw (diag(p) − ppᵀ). A = S½Q, and H = AAᵀ since QQ = Q. All values class after class.
@@ -29,13 +36,28 @@ impl Curvature {
         self.root.len() / self.n
     }
 
-    /// v ← Qv.
+    /// v ← Qv, in blocks of rows.
     pub fn project(&self, v: &mut [f64]) {
-        for i in 0..self.n {
-            let along: f64 = (i..v.len()).step_by(self.n).map(|at| self.unit[at] * v[at]).sum();
-            for at in (i..v.len()).step_by(self.n) {
-                v[at] -= along * self.unit[at];
-            }
+        for start in (0..self.n).step_by(BLOCK) {
+            let height = BLOCK.min(self.n - start);
+            let mut along = [0.0; BLOCK];
+            vectorise(
+                #[inline(always)]
+                || {
+                    for at in (start..v.len()).step_by(self.n) {
+                        let (unit, v) = (&self.unit[at..at + height], &v[at..at + height]);
+                        for ((along, unit), v) in along.iter_mut().zip(unit).zip(v) {
+                            *along += unit * v;
+                        }
+                    }
+                    for at in (start..v.len()).step_by(self.n) {
+                        let (unit, v) = (&self.unit[at..at + height], &mut v[at..at + height]);
+                        for ((along, unit), v) in along.iter().zip(unit).zip(v) {
+                            *v -= along * unit;
+                        }
+                    }
+                },
+            );
         }
     }
 
@@ -82,21 +104,25 @@ impl<'a> Coupled<'a> {
     pub fn new(factor: MatRef<'a, f64>, curvature: &Curvature, control: &Control) -> Result<Self> {
         let (n, rank, classes) = (factor.nrows(), factor.ncols(), curvature.classes());
         let order = rank * classes;
-        let coupling = Mat::<f64>::from_fn(n, order, |i, q| {
-            let at = q / rank * n + i;
-            curvature.root[at] * curvature.unit[at] * factor[(i, q % rank)]
-        });
         let mut inner = Mat::<f64>::zeros(order, order);
         let upper = |target: MatMut<f64>, left: MatRef<f64>, right: MatRef<f64>, sign: f64| {
             let (whole, triangle) = (BlockStructure::Rectangular, BlockStructure::TriangularUpper);
             triangular_matmul(target, triangle, Accum::Add, left, whole, right, whole, sign, Par::Seq);
         };
-        upper(inner.as_mut(), coupling.transpose(), coupling.as_ref(), -1.0);
-        for c in 0..classes {
+        for start in (0..n).step_by(ROWS) {
             control.check()?;
-            let weighted = Mat::<f64>::from_fn(n, rank, |i, j| curvature.root[c * n + i].powi(2) * factor[(i, j)]);
-            let block = inner.as_mut().submatrix_mut(c * rank, c * rank, rank, rank);
-            upper(block, factor.transpose(), weighted.as_ref(), 1.0);
+            let band = factor.subrows(start, ROWS.min(n - start));
+            let coupling = Mat::<f64>::from_fn(band.nrows(), order, |i, q| {
+                let at = q / rank * n + start + i;
+                curvature.root[at] * curvature.unit[at] * band[(i, q % rank)]
+            });
+            upper(inner.as_mut(), coupling.transpose(), coupling.as_ref(), -1.0);
+            for c in 0..classes {
+                let s = &curvature.root[c * n + start..];
+                let weighted = Mat::<f64>::from_fn(band.nrows(), rank, |i, j| s[i].powi(2) * band[(i, j)]);
+                let block = inner.as_mut().submatrix_mut(c * rank, c * rank, rank, rank);
+                upper(block, band.transpose(), weighted.as_ref(), 1.0);
+            }
         }
         let inner = Cholesky::new(order, 1e-14, control, |q, column| {
             column.copy_from_slice(&inner.col_as_slice(q)[..=q]);

@@ -18,13 +18,18 @@ use super::cholesky::Cholesky;
 const ROWS: usize = 512;
 
 /// F, with as many columns as pay.
-pub(super) struct LowRank {
+pub(crate) struct LowRank {
     n: usize,
     /// Row after row.
     values: Vec<f64>,
 }
 
 impl LowRank {
+    /// F itself, row after row.
+    pub fn of_rows(n: usize, values: Vec<f64>) -> Self {
+        Self { n, values }
+    }
+
     /// Pivots are drawn with probability proportional to what is left of the diagonal.
     pub fn new<T: Entry>(gram: &Gram<T>, rank: usize, control: &Control) -> Result<Self> {
         let mut rng = fastrand::Rng::with_seed(0);
@@ -99,7 +104,7 @@ impl LowRank {
     }
 
     /// The preconditioner for columns with these curvatures; a single one, at least as large as theirs, is for all.
-    pub fn precondition(&self, curvatures: &[Vec<f64>], control: &Control) -> Result<Woodbury<'_>> {
+    pub(super) fn precondition(&self, curvatures: &[Vec<f64>], control: &Control) -> Result<Woodbury<'_>> {
         let inner = curvatures.par_iter().map(|curvature| self.inner(curvature, control)).collect::<Result<_>>()?;
         Ok(Woodbury { factor: self, inner })
     }

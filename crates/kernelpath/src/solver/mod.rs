@@ -10,6 +10,7 @@ mod factor;
 mod line_search;
 mod low_rank;
 mod newton;
+mod operator;
 mod plan;
 mod precondition;
 mod primal;
@@ -27,10 +28,11 @@ use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
 pub(crate) use closed_form::{ClosedForm, Fitted};
 pub(crate) use newton::{Column, Newton};
+pub(crate) use operator::Operator;
 pub(crate) use plan::Engine;
 pub use plan::Solver;
 pub(crate) use primal::{Primal, Reduced};
-pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton};
+pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton, softmax_bytes};
 
 /// Rounds tried before the solver goes back to SMO.
 const MAX_ROUNDS: usize = 12;

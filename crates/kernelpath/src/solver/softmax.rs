@@ -24,10 +24,10 @@ use crate::problem::{Outcome, Status};
 use crate::simd::dot;
 use crate::softmax::softmax;
 
-use super::cholesky::Working;
-use super::coupled::{Coupled, Curvature};
+use super::coupled::{Coupled, Curvature, ROWS};
 use super::low_rank::LowRank;
 use super::newton::{GAP_BETWEEN, MAX_NEWTON, MAX_PASSES, PATIENCE, leaps, lines, step_length};
+use super::operator::Operator;
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
 const STEP_GAP: f64 = 1e-2;
@@ -82,35 +82,23 @@ struct Direction {
     passes: usize,
 }
 
-/// The solver for the multinomial loss on one Gram matrix.
-pub(crate) struct SoftmaxNewton<'a, T> {
-    problem: &'a Problem<'a, T>,
+/// The solver for the multinomial loss on one kernel matrix, or on features.
+pub(crate) struct SoftmaxNewton<'a, K> {
+    problem: &'a Problem<'a, K>,
     low_rank: LowRank,
     /// Columns of it in use: what proved too few at one C will be at larger ones too.
     rank: usize,
     control: &'a Control,
 }
 
-impl<'a, T: Working> SoftmaxNewton<'a, T> {
-    pub fn new(problem: &'a Problem<'a, T>, control: &'a Control) -> Result<Self> {
-        let most = Self::most_rank(problem.gram.n(), problem.softmax.classes);
-        Ok(Self { problem, low_rank: LowRank::new(problem.gram, most, control)?, rank: most.min(FIRST_RANK), control })
-    }
-
-    fn most_rank(n: usize, classes: usize) -> usize {
-        (n / 8).clamp(64, MOST_RANK).min(MOST_COUPLED / classes).min(n)
-    }
-
-    /// Bytes it takes beside the Gram matrix, for so many problems at once.
-    pub fn extra_bytes(n: usize, classes: usize, problems: usize) -> u64 {
-        let coupled = Self::most_rank(n, classes) * classes;
-        let vectors = 20 * problems * classes * n;
-        let factors = 2 * n * MOST_RANK + rayon::current_num_threads() * n * coupled + 2 * problems * coupled * coupled;
-        8 * (vectors + factors) as u64
+impl<'a, K: Operator> SoftmaxNewton<'a, K> {
+    pub fn new(problem: &'a Problem<'a, K>, control: &'a Control) -> Result<Self> {
+        let most = most_rank(problem.kernel.n(), problem.softmax.classes);
+        Ok(Self { problem, low_rank: problem.kernel.factor(most, control)?, rank: most.min(FIRST_RANK), control })
     }
 
     /// Solves all plans of a ledger at every C, from the smallest up.
-    pub fn sweep(&mut self, ledger: &mut Ledger<'a, T>) -> Result<()> {
+    pub fn sweep(&mut self, ledger: &mut Ledger<'a, K>) -> Result<()> {
         let plans = ledger.plans;
         let mut last: Vec<Column> = plans.iter().map(|plan| self.constant(&plan.weight)).collect();
         let mut before = last.clone();
@@ -139,7 +127,7 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
     }
 
     /// Certifies; where rounding hid a gap, f is right now and Newton goes on.
-    fn settle<'b>(&mut self, ledger: &mut Ledger<'a, T>, k: usize, columns: &mut [Column<'b>]) -> Result<()> {
+    fn settle<'b>(&mut self, ledger: &mut Ledger<'a, K>, k: usize, columns: &mut [Column<'b>]) -> Result<()> {
         let mut pending: Vec<usize> = (0..columns.len()).collect();
         for attempt in 0..3 {
             let gaps = ledger.settle(k, &pending, columns)?;
@@ -226,9 +214,10 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
 
     /// Doubles the rank of the preconditioner when the passes of a step cost more than making the larger one would.
     fn strengthen(&mut self, directions: &[Direction]) {
+        let Problem { kernel, softmax, .. } = self.problem;
         let passes = directions.iter().map(|direction| direction.passes).max().unwrap_or(0);
-        if passes * self.problem.gram.n() > 2 * self.rank * self.rank * self.problem.softmax.classes {
-            self.rank = (2 * self.rank).min(Self::most_rank(self.problem.gram.n(), self.problem.softmax.classes));
+        if passes * (kernel.cost() + 4 * self.rank) > 2 * self.rank * self.rank * softmax.classes {
+            self.rank = (2 * self.rank).min(most_rank(kernel.n(), softmax.classes));
         }
     }
 
@@ -314,9 +303,9 @@ impl<'a, T: Working> SoftmaxNewton<'a, T> {
 
     /// K times each class of each column.
     fn times(&self, columns: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
-        let Problem { gram, softmax, .. } = self.problem;
-        let classes: Vec<&[f64]> = columns.iter().flat_map(|column| column.chunks_exact(gram.n())).collect();
-        let products = gram.apply(&classes, self.control)?;
+        let Problem { kernel, softmax, .. } = self.problem;
+        let classes: Vec<&[f64]> = columns.iter().flat_map(|column| column.chunks_exact(kernel.n())).collect();
+        let products = kernel.apply(&classes, self.control)?;
         Ok(products.chunks_exact(softmax.classes).map(<[Vec<f64>]>::concat).collect())
     }
 
@@ -463,4 +452,18 @@ impl<'a> Gradients<'a> {
 
 fn scaled(weight: &[f64], c: f64) -> Vec<f64> {
     weight.iter().map(|w| c * w).collect()
+}
+
+/// Columns of the preconditioner's factor at most.
+fn most_rank(n: usize, classes: usize) -> usize {
+    (n / 8).clamp(64, MOST_RANK).min(MOST_COUPLED / classes).min(n)
+}
+
+/// Bytes that the solver takes beside K, for so many problems at once.
+pub(crate) fn softmax_bytes(n: usize, classes: usize, problems: usize) -> u64 {
+    let coupled = most_rank(n, classes) * classes;
+    let vectors = 20 * problems * classes * n;
+    let bands = rayon::current_num_threads() * ROWS.min(n) * coupled;
+    let factors = 2 * n * MOST_RANK + bands + 2 * problems * coupled * coupled;
+    8 * (vectors + factors) as u64
 }
