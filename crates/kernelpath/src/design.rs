@@ -153,6 +153,19 @@ impl<'a, T: Working> Design<'a, T> {
         Ok((0..v.len()).map(|c| sum[c * self.rank..(c + 1) * self.rank].to_vec()).collect())
     }
 
+    /// Zw on this thread.
+    pub fn times_one(&self, w: &[T]) -> Vec<T> {
+        rows_times(self.values, self.rank, w)
+    }
+
+    /// Zᵀv on this thread.
+    pub fn transposed_times_one(&self, v: &[T]) -> Vec<T> {
+        if v.is_empty() {
+            return vec![T::default(); self.rank];
+        }
+        columns_times(self.values, self.rank, v)
+    }
+
     /// ZᵀS(Zp + 1·shift) and the sum of S(Zp + 1·shift), in one pass over Z on this thread.
     pub fn curved_times(&self, s: &[f64], p: &[f64], shift: f64, accuracy: Accuracy) -> (Vec<f64>, f64) {
         match accuracy {

@@ -14,17 +14,19 @@ use crate::design::{Accuracy, Design};
 use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
+use crate::gram::available_memory;
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
-use crate::solver::{Engine, Primal, Reduced, Solver, Working, spectral};
+use crate::solver::{Engine, Preconditioner, Primal, Reduced, Solver, Working, spectral};
 
 /// One task on the features of its units, from which `mean` was taken.
 fn fit_task<T: Working>(
     request: &Request,
     task: &Task,
     (design, units): (Design<T>, &Units),
+    copied: usize,
     mean: &[f64],
     nystrom: &Nystrom,
     control: &Control,
@@ -42,7 +44,7 @@ fn fit_task<T: Working>(
         plan(&|i| count[i])
     }));
     let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
-    let primal = Primal { device: &Cpu, design: own, loss, y: &y, settings, accuracy, control };
+    let primal = Primal { device: &Cpu, design: own, rows: None, copied, loss, y: &y, settings, accuracy, control };
     let (engine, mut kept) = match request.solver {
         Solver::Spectral => (Engine::Spectral, spectral::sweep_features(&primal, &plans, request.cs)?),
         _ => (Engine::Newton, primal.sweep(&plans, request.cs)?),
@@ -139,7 +141,11 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
     let units = units(request, control)?;
-    let beside = beside(request, folds);
+    let copies = copies::<T>(units.len(), nystrom.rank());
+    let copied = copies / Features::<T>::bytes(1, nystrom.rank());
+    // Mostly it is less.
+    let factors = Preconditioner::<T>::bytes(units.len(), nystrom.rank(), folds + 1);
+    let beside = beside(request, folds) + copies * 2 / 3 + factors;
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
@@ -150,7 +156,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let kernel_seconds = started.elapsed().as_secs_f64();
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
     let fit = |task: &Task| {
-        let fit = fit_task(request, task, (design, &units), &mean, nystrom, control)?;
+        let fit = fit_task(request, task, (design, &units), copied as usize, &mean, nystrom, control)?;
         Ok(PathFit { rows: None, planned_bytes, kernel_seconds, ..fit })
     };
     request.tasks.iter().map(fit).collect()
@@ -183,12 +189,19 @@ fn fit_product<T: Working>(
     Ok(fits)
 }
 
-/// Bytes that a fit takes beside the features: its problems in work, and the held-out values of every machine.
+/// Bytes that copies of features of some rows may take: those of half of the rows, where there is the memory.
+fn copies<T: Working>(n: usize, rank: usize) -> u64 {
+    let available = available_memory().unwrap_or(u64::MAX);
+    (Features::<T>::bytes(n, rank) / 2).min(available / 4)
+}
+
+/// Bytes that a fit takes beside the features and what its steps make of them: its problems in work, and the held-out
+/// values of every machine.
 fn beside(request: &Request, folds: usize) -> u64 {
     let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
     let held_out = if folds > 0 { request.tasks.len() * request.cs.len() * request.x.nrows() } else { 0 };
     let state = if request.solver == Solver::Spectral { STATE + STATE_OF_A_STEP * spectral::NEIGHBOURS } else { STATE };
-    8 * (most * (folds + 1) * state + held_out) as u64 + (80 << 20)
+    8 * (most * (folds + 1) * state + held_out) as u64 + (56 << 20)
 }
 
 fn check_low_rank(request: &Request) -> Result<()> {

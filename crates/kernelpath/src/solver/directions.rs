@@ -6,8 +6,10 @@
 //!
 //! Only rows with curvature take part. Where the systems have most of these rows in common, they are solved by conjugate
 //! gradients as one block, preconditioned by one Cholesky factor of their mean, or by one each where that is cheaper than
-//! the passes; where each has few rows and of its own, each by itself, on one thread. Between two steps few rows come in
-//! or go out, so that factors serve for many steps.
+//! the passes; where each has few rows and of its own, each by itself, on one thread: [by its rows](super::by_rows) if
+//! they are fewer than the features. Between two steps few rows come in or go out, so that factors serve for many steps.
+
+use std::borrow::Cow;
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -18,6 +20,7 @@ use crate::error::Result;
 use crate::observe::Control;
 use crate::simd::dot;
 
+use super::by_rows::{ByRows, Products};
 use super::cholesky::{Cholesky, Working};
 
 /// A step is solved until ½‖e‖² is so much of what it was.
@@ -50,17 +53,24 @@ impl Equation<'_> {
 }
 
 /// What conjugate gradients divide by: factors of earlier systems, kept as long as they serve.
-pub(super) struct Preconditioner<T> {
+pub(crate) struct Preconditioner<T> {
     /// Of the mean of all systems.
     shared: Option<Factor<T>>,
     /// Per plan its own, where the shared one does not do, and the passes of its last step.
     own: Vec<Option<Factor<T>>>,
     passes: Vec<usize>,
+    /// Of rows that took part.
+    products: Option<Products<T>>,
 }
 
 impl<T> Preconditioner<T> {
+    /// Bytes that it takes at most.
+    pub fn bytes(n: usize, rank: usize, plans: usize) -> u64 {
+        Products::<T>::bytes(n, rank) + ((plans + 1) * (rank + 1).pow(2) * size_of::<T>()) as u64
+    }
+
     pub fn new(plans: usize) -> Self {
-        Self { shared: None, own: (0..plans).map(|_| None).collect(), passes: vec![0; plans] }
+        Self { shared: None, own: (0..plans).map(|_| None).collect(), passes: vec![0; plans], products: None }
     }
 }
 
@@ -68,6 +78,7 @@ impl<T> Preconditioner<T> {
 enum Factor<T> {
     Working(Cholesky<T>),
     Double(Cholesky<f64>),
+    Rows(ByRows<T>),
 }
 
 impl<T: Working> Factor<T> {
@@ -75,6 +86,7 @@ impl<T: Working> Factor<T> {
     fn solve(&self, b: &mut [f64], order: usize) {
         match self {
             Self::Double(factor) => factor.solve(b, order),
+            Self::Rows(rows) => rows.solve(b),
             Self::Working(factor) => {
                 // Scaled to 1, so that single precision neither overflows nor loses small residuals.
                 let scale = |column: &[f64]| column.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()));
@@ -107,6 +119,10 @@ fn factor_of<R: Working>(curvature: &Mat<R>, control: &Control) -> Result<Choles
 pub(super) struct Directions<'a, T, D> {
     pub device: &'a D,
     pub design: Design<'a, T>,
+    /// Which of all rows those of the design are; `None`: all.
+    pub rows: Option<&'a [usize]>,
+    /// Rows whose features may be copied at once.
+    pub copied: usize,
     pub accuracy: Accuracy,
     pub control: &'a Control,
 }
@@ -122,10 +138,10 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
         let inside: usize = equations.iter().map(Equation::n_active).sum();
         if 2 * inside < equations.len() * active.len() {
-            return self.apart(equations, preconditioner);
+            return self.apart(equations, &active, preconditioner);
         }
         self.refresh(equations, &mean, active.len(), preconditioner)?;
-        let few = 4 * active.len() < 3 * n;
+        let few = 2 * active.len() < n && active.len() <= self.copied;
         let gathered = if few { self.design.gather(&active) } else { Vec::new() };
         let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
         let curvature = |equation: &Equation| {
@@ -172,41 +188,67 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     }
 
     /// (Δw, Δb) of every system by itself, where they have few rows in common.
-    fn apart(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
-        let jobs: Vec<(&Equation, Option<Factor<T>>, usize)> = equations
-            .iter()
-            .map(|equation| (equation, preconditioner.own[equation.plan].take(), preconditioner.passes[equation.plan]))
-            .collect();
+    fn apart(
+        &self,
+        equations: &[Equation],
+        active: &[usize],
+        preconditioner: &mut Preconditioner<T>,
+    ) -> Result<Vec<Vec<f64>>> {
+        let Preconditioner { own, passes, products, .. } = preconditioner;
+        let name = |i: usize| self.rows.map_or(i, |rows| rows[i]);
+        let few = |equation: &Equation| equation.n_active() <= self.design.rank();
+        let products = products.get_or_insert_with(|| Products::new(self.design.rank()));
+        let by_rows = self.accuracy == Accuracy::Working
+            && equations.iter().any(few)
+            && products.include(self.design, active, name, self.control)?;
+        let ridge = if size_of::<T>() == 4 { RIDGE } else { 0.0 };
+        let jobs: Vec<(&Equation, Option<Factor<T>>, usize)> =
+            equations.iter().map(|equation| (equation, own[equation.plan].take(), passes[equation.plan])).collect();
         let done = jobs
             .into_par_iter()
-            .map(|(equation, factor, passes)| self.one(equation, factor, passes))
+            .map(|(equation, factor, passes)| {
+                if by_rows && few(equation) {
+                    let rows = ByRows::new(products, equation.s, name, (FLOOR, ridge), self.control)?;
+                    let (direction, _) = self.one(equation, &Factor::Rows(rows))?;
+                    return Ok((direction, None, 0));
+                }
+                let factor = self.fresh(equation, factor, passes)?;
+                let (direction, passes) = self.one(equation, &factor)?;
+                Ok((direction, Some(factor), passes))
+            })
             .collect::<Result<Vec<_>>>()?;
-        let kept = |((direction, factor, passes), equation): ((Vec<f64>, Factor<T>, usize), &Equation)| {
-            preconditioner.own[equation.plan] = Some(factor);
-            preconditioner.passes[equation.plan] = passes;
-            direction
-        };
-        Ok(done.into_iter().zip(equations).map(kept).collect())
+        let mut directions = Vec::with_capacity(equations.len());
+        for (equation, (direction, factor, spent)) in equations.iter().zip(done) {
+            own[equation.plan] = factor;
+            passes[equation.plan] = spent;
+            directions.push(direction);
+        }
+        Ok(directions)
     }
 
-    /// (Δw, Δb) of a system, the factor that served, and the passes.
-    fn one(
-        &self,
-        equation: &Equation,
-        factor: Option<Factor<T>>,
-        passes: usize,
-    ) -> Result<(Vec<f64>, Factor<T>, usize)> {
+    /// The factor, unless the passes that it took last time cost more than another.
+    fn fresh(&self, equation: &Equation, factor: Option<Factor<T>>, passes: usize) -> Result<Factor<T>> {
+        let (rank, active) = (self.design.rank(), equation.n_active());
+        let (pass, anew) = (4 * (active + rank) * rank, (active + rank / 2) * rank * rank / 4);
+        match factor {
+            Some(factor) if passes * pass < anew => Ok(factor),
+            _ => self.factor(equation.s, 1),
+        }
+    }
+
+    /// (Δw, Δb) of a system, and the passes.
+    fn one(&self, equation: &Equation, factor: &Factor<T>) -> Result<(Vec<f64>, usize)> {
         let rank = self.design.rank();
-        let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
-        let (pass, anew) = (4 * (active.len() + rank) * rank, (active.len() + rank / 2) * rank * rank / 4);
-        let factor = match factor {
-            Some(factor) if passes * pass < anew => factor,
-            _ => self.factor(equation.s, 1)?,
+        let (active, gathered): (Vec<usize>, Cow<[T]>) = if let Factor::Rows(by_rows) = factor {
+            (by_rows.rows.clone(), Cow::Borrowed(&by_rows.values))
+        } else {
+            let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
+            let gathered = self.design.gather(&active);
+            (active, Cow::Owned(gathered))
         };
-        let gathered = self.design.gather(&active);
         let design = Design::new(&gathered, active.len(), rank);
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
-        let mut system = System::new(equation, curvature, Some(&factor));
+        let mut system = System::new(equation, curvature, Some(factor));
         for _ in 0..MAX_PASSES {
             system.aim_by_own();
             if system.done {
@@ -217,8 +259,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
                 design.curved_times(&system.curvature, &system.search[..rank], system.search[rank], self.accuracy);
             system.advance(product, sum);
         }
-        let System { direction, passes, .. } = system;
-        Ok((direction, factor, passes))
+        Ok((system.direction, system.passes))
     }
 
     /// New factors where the passes of the last step took longer than they would have.
@@ -300,18 +341,26 @@ impl<'a, T: Working> System<'a, T> {
 
     /// The next search direction by its own preconditioner.
     fn aim_by_own(&mut self) {
-        if let Some(own) = self.own {
+        self.done |= self.is_solved();
+        if let Some(own) = self.own
+            && !self.done
+        {
             let mut solved = self.residual.clone();
             own.solve(&mut solved, self.residual.len());
             self.aim(&solved);
         }
     }
 
+    /// Whether the residual is small enough, after one step at least.
+    fn is_solved(&self) -> bool {
+        !self.search.is_empty() && dot(&self.residual, &self.residual) <= self.enough
+    }
+
     /// The next search direction, from the preconditioned residual, unless the residual is small enough.
     fn aim(&mut self, preconditioned: &[f64]) {
         let energy = dot(&self.residual, preconditioned);
         let begun = !self.search.is_empty();
-        if (begun && dot(&self.residual, &self.residual) <= self.enough) || !(energy > 0.0 && energy.is_finite()) {
+        if self.is_solved() || !(energy > 0.0 && energy.is_finite()) {
             self.done = true;
             return;
         }

@@ -1,6 +1,7 @@
 //! How one problem is minimised.
 
 mod active_set;
+mod by_rows;
 mod cholesky;
 mod closed_form;
 mod coupled;
@@ -27,6 +28,7 @@ use crate::simd::{sum_in_lanes, sums, vectorise};
 use active_set::ActiveSet;
 pub(crate) use cholesky::{Cholesky, Working};
 pub(crate) use closed_form::{ClosedForm, Fitted};
+pub(crate) use directions::Preconditioner;
 pub(crate) use newton::{Column, Newton};
 pub(crate) use operator::Operator;
 pub(crate) use plan::Engine;

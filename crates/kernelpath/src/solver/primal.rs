@@ -156,6 +156,10 @@ struct Column<'a> {
 pub(crate) struct Primal<'a, T, D> {
     pub device: &'a D,
     pub design: Design<'a, T>,
+    /// Which of all rows those of the design are; `None`: all.
+    pub rows: Option<&'a [usize]>,
+    /// Rows whose features may be copied at once.
+    pub copied: usize,
     pub loss: Loss,
     pub y: &'a [f64],
     pub settings: Settings,
@@ -403,7 +407,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             let share = if centred { depth.then } else { depth.first };
             let all = self.is_smooth() || 2 * share > self.y.len() || !centred && steps < FIRST_STEPS;
             let near = if all { Vec::new() } else { self.near(&at_work, share) };
-            if near.is_empty() || 2 * near.len() > self.y.len() {
+            if near.is_empty() || 2 * near.len() > self.y.len() || near.len() > self.copied {
                 self.step(&mut at_work, c, preconditioner)?;
                 steps += 1;
             } else {
@@ -490,7 +494,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let rank = self.design.rank();
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
         let (gathered, y) = (self.design.gather(near), pick(self.y));
-        let part = Primal { design: Design::new(&gathered, near.len(), rank), y: &y, ..*self };
+        let rows: Vec<usize> = near.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
+        let design = Design::new(&gathered, near.len(), rank);
+        let part = Primal { design, rows: Some(&rows), copied: self.copied - near.len(), y: &y, ..*self };
         let weights: Vec<Vec<f64>> = columns.par_iter().map(|column| pick(column.weight)).collect();
         let mut parts: Vec<Column> = (columns.par_iter().zip(&weights))
             .map(|(column, weight)| {
@@ -630,7 +636,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         if columns.is_empty() {
             return Ok(());
         }
-        let Self { device, design, accuracy, control, .. } = *self;
+        let Self { device, design, rows, copied, accuracy, control, .. } = *self;
         let equations: Vec<Equation> = columns
             .iter()
             .map(|Column { plan, s, error, scale, .. }| Equation {
@@ -640,7 +646,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                 enough: 0.04 * self.settings.tol * scale,
             })
             .collect();
-        let directions = Directions { device, design, accuracy, control }.all(&equations, preconditioner)?;
+        let directions =
+            Directions { device, design, rows, copied, accuracy, control }.all(&equations, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
         let images = self.device.pass(self.design, &dw, self.accuracy, self.control)?;
         columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
