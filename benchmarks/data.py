@@ -81,9 +81,9 @@ def covtype() -> Split:
 def deformed_digits(n: int, digits: tuple[int, int] = (4, 6)) -> Split:
     """Two digits of MNIST: the training images, and synthetic rows up to n, which are deformed copies of them in turn.
 
-    A copy is read at the places A(u) + t + s·d(u) for its pixels u: A rotates by up to 15°, t shifts by up to 2 pixels
+    A copy is read at the places A(u) + t + s·d(u) for its pixels u: A rotates by up to 7.5°, t shifts by up to a pixel
     on each axis, d is one of 500 smooth random fields (white noise, Gaussian filter of 4 pixels, scaled to a root
-    mean square of 1 pixel), and 0 ≤ s ≤ 1.5. Test rows are the real test images. Pixels are in [0, 1].
+    mean square of 1 pixel), and 0 ≤ s ≤ 1. Test rows are the real test images. Pixels are in [0, 1].
     """
     with np.load(found("mnist_full.npz")) as file:
         parts = {name: file[name] for name in file.files}
@@ -114,9 +114,9 @@ def smooth_fields(count: int, rng: np.random.Generator) -> np.ndarray:
 def deformed(images: np.ndarray, source: np.ndarray, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A deformed copy of each of the images `source`."""
     count = len(source)
-    angle = rng.uniform(-np.pi / 12, np.pi / 12, (count, 1, 1))
-    shift = rng.uniform(-2.0, 2.0, (count, 2, 1, 1))
-    strength = rng.uniform(0.0, 1.5, (count, 1, 1, 1))
+    angle = rng.uniform(-np.pi / 24, np.pi / 24, (count, 1, 1))
+    shift = rng.uniform(-1.0, 1.0, (count, 2, 1, 1))
+    strength = rng.uniform(0.0, 1.0, (count, 1, 1, 1))
     move = shift + strength * fields[rng.integers(len(fields), size=count)]
     centre = (SIDE - 1) / 2
     down, right = np.indices((SIDE, SIDE)) - centre

@@ -47,9 +47,9 @@ def scikit_learn_seconds(X: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int) -> 
 
 
 def linear_svc_seconds(
-    Z: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int, n_folds: int | None = None
+    Z: np.ndarray, y: np.ndarray, ours: Any, n_Cs: int, n_folds: int | None = None, loss: str = "hinge"
 ) -> tuple[float, str, bool]:
-    """LinearSVC(loss="hinge") on the features Z, fold by fold in two processes, on `n_Cs` of the C's and scaled.
+    """LinearSVC on the features Z, fold by fold in two processes, on `n_Cs` of the C's and scaled.
 
     A C that takes longer than the limit is stopped there, and the seconds are then a lower bound, as the last value
     says. With `n_folds` only these folds are run, in one process (LIBLINEAR's copy of Z takes two to three times Z),
@@ -64,13 +64,13 @@ def linear_svc_seconds(
         source = Path(folder) / "Z.npy"
         np.save(source, Z)
         for C in Cs:
-            seconds, converged = linear_svc_at(source, y, C, run, processes)
+            seconds, converged = linear_svc_at(source, y, C, run, processes, loss)
             total += seconds
             stopped += converged is None
             unconverged += 0 if converged is None else converged.count(False)
             fits += 0 if converged is None else len(converged)
     total *= len(ours.Cs_) / len(Cs) * len(folds) / len(run) * processes / 2
-    note = f"LinearSVC(loss='hinge') {'≥ ' if stopped else ''}{total:.0f} s{scaling_note(ours, Cs)}"
+    note = f"LinearSVC(loss={loss!r}) {'≥ ' if stopped else ''}{total:.0f} s{scaling_note(ours, Cs)}"
     note += "" if n_folds is None else f", {len(run)} of {len(folds)} folds scaled, as if two processes halved it"
     note += f", stopped after {LINEAR_SVC_LIMIT} s at {stopped} C's" if stopped else ""
     note += f", max_iter = 1000 reached in {unconverged} of {fits} fits" if fits else ""
@@ -78,7 +78,7 @@ def linear_svc_seconds(
 
 
 def linear_svc_at(
-    source: Path, y: np.ndarray, C: float, folds: list[tuple[np.ndarray, np.ndarray]], processes: int
+    source: Path, y: np.ndarray, C: float, folds: list[tuple[np.ndarray, np.ndarray]], processes: int, loss: str
 ) -> tuple[float, list[bool] | None]:
     """The seconds of all folds and which of them converged; None if the limit came first."""
     spawn = multiprocessing.get_context("spawn")
@@ -86,7 +86,8 @@ def linear_svc_at(
     with spawn.Pool(processes, wait, (started_up,)) as pool:  # ends its processes on the way out
         started_up.wait()
         started = time.perf_counter()
-        answer = pool.starmap_async(linear_svc, [(source, y, C, train, test) for train, test in folds], chunksize=1)
+        jobs = [(source, y, C, train, test, loss) for train, test in folds]
+        answer = pool.starmap_async(linear_svc, jobs, chunksize=1)
         try:
             converged = answer.get(LINEAR_SVC_LIMIT)
         except multiprocessing.TimeoutError:
@@ -98,12 +99,12 @@ def wait(barrier: Any) -> None:
     barrier.wait()
 
 
-def linear_svc(source: Path, y: np.ndarray, C: float, train: np.ndarray, test: np.ndarray) -> bool:
+def linear_svc(source: Path, y: np.ndarray, C: float, train: np.ndarray, test: np.ndarray, loss: str) -> bool:
     """Fit and score one fold; whether it converged."""
     Z = np.load(source, mmap_mode="r")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        LinearSVC(loss="hinge", C=C, random_state=SEED).fit(Z[train], y[train]).score(Z[test], y[test])
+        LinearSVC(loss=loss, C=C, random_state=SEED).fit(Z[train], y[train]).score(Z[test], y[test])
     return not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
 
 

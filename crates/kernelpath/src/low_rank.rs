@@ -143,8 +143,8 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let units = units(request, control)?;
     let copies = copies::<T>(units.len(), nystrom.rank());
     let copied = copies / Features::<T>::bytes(1, nystrom.rank());
-    // Mostly it is less.
     let factors = Preconditioner::<T>::bytes(units.len(), nystrom.rank(), folds + 1);
+    // Copies mostly take less than they may.
     let beside = beside(request, folds) + copies * 2 / 3 + factors;
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;

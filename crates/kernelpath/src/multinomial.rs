@@ -372,8 +372,8 @@ fn accuracy(request: &Multinomial, rows: &[usize], f: &[f64]) -> f64 {
     right / total
 }
 
-/// What is kept of a plan: per C the record, and of the refit what predicts (class after class), of a fold the values f of its test
-/// rows (row after row); empty where not run.
+/// What is kept of a plan: per C the record, and of the refit what predicts (class after class), of a fold the values f
+/// of its test rows (row after row); empty where not run.
 pub(crate) struct Kept {
     records: Vec<Record>,
     values: Vec<Vec<f64>>,
