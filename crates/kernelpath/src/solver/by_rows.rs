@@ -21,8 +21,11 @@ use crate::observe::Control;
 
 use super::cholesky::{Cholesky, Working};
 
-/// Rows at most: their products take 32 MB in single precision.
+/// Rows that are kept at most: their products take 32 MB in single precision.
 const MOST: usize = 4096;
+
+/// Rows at most that take part in a step: with more, products would be found anew too often.
+const MOST_AT_ONCE: usize = MOST / 2;
 
 /// Rows whose products one thread finds at once.
 const BAND: usize = 64;
@@ -60,7 +63,7 @@ impl<T: Working> Products<T> {
         name: impl Fn(usize) -> usize,
         control: &Control,
     ) -> Result<bool> {
-        if rows.len() > MOST {
+        if rows.len() > MOST_AT_ONCE {
             return Ok(false);
         }
         let without = |place: &HashMap<usize, usize>| -> Vec<usize> {
@@ -201,14 +204,17 @@ mod tests {
 
     #[test]
     fn too_many_rows_are_left_out() {
-        let z = vec![1.0_f32; MOST + 1];
-        let all: Vec<usize> = (0..=MOST).collect();
-        let (design, control) = (Design::new(&z, MOST + 1, 1), Control::default());
+        let z = vec![1.0_f32; 2 * MOST];
+        let all: Vec<usize> = (0..2 * MOST).collect();
+        let (design, control) = (Design::new(&z, 2 * MOST, 1), Control::default());
         let mut products = Products::new(1);
-        assert!(!products.include(design, &all, |i| i, &control).unwrap());
-        assert!(products.include(design, &all[1..], |i| i, &control).unwrap());
+        assert!(!products.include(design, &all[..=MOST_AT_ONCE], |i| i, &control).unwrap());
+        for rows in all[..MOST].chunks(MOST_AT_ONCE) {
+            assert!(products.include(design, rows, |i| i, &control).unwrap());
+        }
+        assert_eq!(products.lines.len(), MOST);
         // What is full is begun anew.
-        assert!(products.include(design, &all[..3], |i| i, &control).unwrap());
+        assert!(products.include(design, &all[MOST - 2..=MOST], |i| i, &control).unwrap());
         assert_eq!(products.lines.len(), 3);
     }
 }

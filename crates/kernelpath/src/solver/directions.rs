@@ -32,6 +32,9 @@ const MAX_PASSES: usize = 200;
 /// Ridge of a factor in single precision, relative to the largest entry.
 const RIDGE: f64 = 3e-7;
 
+/// Up to so many rows a factor by rows is cheaper than the passes with one that is kept.
+const LARGEST_BY_ROWS: usize = 512;
+
 /// Stands for the curvature in b where no row has any.
 const FLOOR: f64 = 1e-6;
 
@@ -196,7 +199,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     ) -> Result<Vec<Vec<f64>>> {
         let Preconditioner { own, passes, products, .. } = preconditioner;
         let name = |i: usize| self.rows.map_or(i, |rows| rows[i]);
-        let few = |equation: &Equation| equation.n_active() <= self.design.rank();
+        let few = |equation: &Equation| equation.n_active() <= self.design.rank().min(LARGEST_BY_ROWS);
         let products = products.get_or_insert_with(|| Products::new(self.design.rank()));
         let by_rows = self.accuracy == Accuracy::Working
             && equations.iter().any(few)
@@ -210,7 +213,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
                 if by_rows && few(equation) {
                     let rows = ByRows::new(products, equation.s, name, (FLOOR, ridge), self.control)?;
                     let (direction, _) = self.one(equation, &Factor::Rows(rows))?;
-                    return Ok((direction, None, 0));
+                    return Ok((direction, factor, passes));
                 }
                 let factor = self.fresh(equation, factor, passes)?;
                 let (direction, passes) = self.one(equation, &factor)?;
