@@ -78,7 +78,12 @@ def linear_svc_seconds(
 
 
 def linear_svc_at(
-    source: Path, y: np.ndarray, C: float, folds: list[tuple[np.ndarray, np.ndarray]], processes: int, loss: str
+    source: Path,
+    y: np.ndarray,
+    C: float,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    processes: int,
+    loss: str = "hinge",
 ) -> tuple[float, list[bool] | None]:
     """The seconds of all folds and which of them converged; None if the limit came first."""
     spawn = multiprocessing.get_context("spawn")
