@@ -85,11 +85,6 @@ impl<'a, T: Working> Design<'a, T> {
         (0..self.n).map(|i| self.row(i).iter().map(|value| value.wide().powi(2)).sum()).collect()
     }
 
-    /// A band in f64, row after row.
-    fn wide_band(&self, rows: Range<usize>) -> Vec<f64> {
-        self.band(rows).iter().map(|v| v.wide()).collect()
-    }
-
     /// Z·W, column by column.
     pub fn times(&self, w: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
         if self.rank == 0 {
@@ -101,7 +96,7 @@ impl<'a, T: Working> Design<'a, T> {
                 let w: Vec<T> = w.into_iter().map(T::narrow).collect();
                 self.times_in(&w, |rows| self.band(rows).into(), control)
             }
-            Accuracy::Double => self.times_in(&w, |rows| self.wide_band(rows).into(), control),
+            Accuracy::Double => self.times_in(&w, |rows| widened(self.band(rows)).into(), control),
         }
     }
 
@@ -128,21 +123,25 @@ impl<'a, T: Working> Design<'a, T> {
         Ok((0..columns).into_par_iter().map(column).collect())
     }
 
-    /// Zᵀ·V, column by column.
+    /// Zᵀ·V, column by column; rows without a number in V are not read where they are many.
     pub fn transposed_times(&self, v: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
         if self.rank == 0 {
             return Ok(vec![Vec::new(); v.len()]);
         }
-        let parts = self
-            .bands()
+        let mut rows = with_numbers(v);
+        let most = 4 * rows.len() > 3 * self.n;
+        if most {
+            rows = (0..self.n).collect();
+        }
+        let parts = rows
+            .par_chunks(BAND)
             .map(|rows| {
                 control.check()?;
+                let band: Cow<[T]> =
+                    if most { self.band(rows[0]..rows[0] + rows.len()).into() } else { self.gather(rows).into() };
                 Ok(match accuracy {
-                    Accuracy::Working => {
-                        let right: Vec<T> = parts_of(v, rows.clone());
-                        widened(columns_times(self.band(rows), self.rank, &right))
-                    }
-                    Accuracy::Double => columns_times(&self.wide_band(rows.clone()), self.rank, &parts_of(v, rows)),
+                    Accuracy::Working => widened(&columns_times(&band, self.rank, &parts_of(v, rows))),
+                    Accuracy::Double => columns_times(&widened(&band), self.rank, &parts_of(v, rows)),
                 })
             })
             .collect::<Result<Vec<Vec<f64>>>>()?;
@@ -151,19 +150,6 @@ impl<'a, T: Working> Design<'a, T> {
             sum.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
         }
         Ok((0..v.len()).map(|c| sum[c * self.rank..(c + 1) * self.rank].to_vec()).collect())
-    }
-
-    /// Zw on this thread.
-    pub fn times_one(&self, w: &[T]) -> Vec<T> {
-        rows_times(self.values, self.rank, w)
-    }
-
-    /// Zᵀv on this thread.
-    pub fn transposed_times_one(&self, v: &[T]) -> Vec<T> {
-        if v.is_empty() {
-            return vec![T::default(); self.rank];
-        }
-        columns_times(self.values, self.rank, v)
     }
 
     /// ZᵀS(Zp + 1·shift) and the sum of S(Zp + 1·shift), in one pass over Z on this thread.
@@ -269,14 +255,54 @@ fn by_columns<R: Working>(a: &Mat<R>) -> Vec<R> {
 }
 
 /// Some rows of all columns, column after column.
-fn parts_of<R: Working>(columns: &[&[f64]], rows: Range<usize>) -> Vec<R> {
+fn parts_of<R: Working>(columns: &[&[f64]], rows: &[usize]) -> Vec<R> {
     let mut parts = Vec::with_capacity(columns.len() * rows.len());
     for column in columns {
-        parts.extend(column[rows.clone()].iter().map(|value| R::narrow(*value)));
+        parts.extend(rows.iter().map(|&i| R::narrow(column[i])));
     }
     parts
 }
 
-fn widened<R: Working>(values: Vec<R>) -> Vec<f64> {
-    values.into_iter().map(R::wide).collect()
+/// Rows that are not 0 in all columns.
+fn with_numbers(columns: &[&[f64]]) -> Vec<usize> {
+    let mut numbers = vec![false; columns.first().map_or(0, |column| column.len())];
+    numbers.par_chunks_mut(BAND).enumerate().for_each(|(band, numbers)| {
+        for column in columns {
+            numbers.iter_mut().zip(&column[band * BAND..]).for_each(|(number, value)| *number |= *value != 0.0);
+        }
+    });
+    (0..numbers.len()).filter(|&i| numbers[i]).collect()
+}
+
+fn widened<R: Working>(values: &[R]) -> Vec<f64> {
+    values.iter().map(|value| value.wide()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zᵀ·V summed row by row, where V has numbers in all rows, in some of each column, in few and in none.
+    #[test]
+    fn rows_without_numbers_are_left_out() {
+        let (n, rank, columns) = (3 * BAND + 7, 5, 3);
+        let mut rng = fastrand::Rng::with_seed(1);
+        let z: Vec<f32> = (0..n * rank).map(|_| rng.f32() - 0.5).collect();
+        let design = Design::new(&z, n, rank);
+        for share in [1.0, 0.5, 0.01, 0.0] {
+            let mut entry = || if rng.f64() < share { rng.f64() - 0.5 } else { 0.0 };
+            let v: Vec<Vec<f64>> = (0..columns).map(|_| (0..n).map(|_| entry()).collect()).collect();
+            let parts: Vec<&[f64]> = v.iter().map(|v| &v[..]).collect();
+            for (accuracy, error) in [(Accuracy::Working, 1e-4), (Accuracy::Double, 1e-12)] {
+                let products = design.transposed_times(&parts, accuracy, &Control::default()).unwrap();
+                assert_eq!(products.len(), columns);
+                for (product, v) in products.iter().zip(&v) {
+                    for (j, value) in product.iter().enumerate() {
+                        let sum: f64 = (0..n).map(|i| f64::from(z[i * rank + j]) * v[i]).sum();
+                        assert!((value - sum).abs() < error, "{share} of the rows: {value} is not {sum}");
+                    }
+                }
+            }
+        }
+    }
 }

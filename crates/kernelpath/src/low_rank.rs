@@ -94,8 +94,8 @@ const LARGE_RANK: usize = 256;
 const FEW_ROWS: usize = 8192;
 
 /// Numbers a row beside the features, for each problem in work: weights, and at the C's at hand and the two before it
-/// the values f, the slopes, the centre and the curvature.
-const STATE: usize = 20;
+/// the values f, the slopes, the centre and the curvature, and how the slopes change.
+const STATE: usize = 21;
 
 /// More of them in the spectral engine, at each of the C's at hand: weights twice, f and the slopes on the device and
 /// off it.

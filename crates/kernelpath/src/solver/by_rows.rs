@@ -25,7 +25,7 @@ use super::cholesky::{Cholesky, Working};
 const MOST: usize = 4096;
 
 /// Rows at most that take part in a step: with more, products would be found anew too often.
-const MOST_AT_ONCE: usize = MOST / 2;
+pub(super) const MOST_AT_ONCE: usize = MOST / 2;
 
 /// Rows whose products one thread finds at once.
 const BAND: usize = 64;
@@ -54,20 +54,11 @@ impl<T: Working> Products<T> {
         Self { place: HashMap::new(), rank, values: Vec::new(), lines: Vec::new() }
     }
 
-    /// Makes sure that these rows of a design, known by the names that `name` gives them, have a place; false if they
-    /// are too many.
-    pub fn include(
-        &mut self,
-        design: Design<T>,
-        rows: &[usize],
-        name: impl Fn(usize) -> usize,
-        control: &Control,
-    ) -> Result<bool> {
-        if rows.len() > MOST_AT_ONCE {
-            return Ok(false);
-        }
+    /// The places of the rows of a design, which are given the names that they are known by; no more than
+    /// [`MOST_AT_ONCE`].
+    pub fn include(&mut self, design: Design<T>, names: &[usize], control: &Control) -> Result<Vec<usize>> {
         let without = |place: &HashMap<usize, usize>| -> Vec<usize> {
-            rows.iter().filter(|row| !place.contains_key(&name(**row))).copied().collect()
+            (0..names.len()).filter(|&k| !place.contains_key(&names[k])).collect()
         };
         let mut new = without(&self.place);
         if self.lines.len() + new.len() > MOST {
@@ -75,7 +66,7 @@ impl<T: Working> Products<T> {
             new = without(&self.place);
         }
         let (old, all) = (self.lines.len(), self.lines.len() + new.len());
-        self.place.extend(new.iter().zip(old..).map(|(&row, place)| (name(row), place)));
+        self.place.extend(new.iter().zip(old..).map(|(&k, place)| (names[k], place)));
         self.values.extend(design.gather(&new));
         let (values, rank) = (&self.values, self.rank);
         let bands: Vec<usize> = (old..all).step_by(BAND).collect();
@@ -91,17 +82,14 @@ impl<T: Working> Products<T> {
             })
             .collect::<Result<Vec<Vec<Vec<T>>>>>()?;
         self.lines.extend(lines.into_iter().flatten());
-        Ok(true)
+        Ok(names.iter().map(|name| self.place[name]).collect())
     }
 }
 
-/// H⁻¹ of one system, by its rows.
+/// M⁻¹ of one system.
 pub(super) struct ByRows<T> {
-    /// The rows, in the order of their places.
-    pub rows: Vec<usize>,
-    /// Their features.
-    pub values: Vec<T>,
-    rank: usize,
+    /// Its rows, in the order of their places.
+    rows: Vec<usize>,
     factor: Cholesky<T>,
     /// t, and ε + 1ᵀt.
     ones: Vec<f64>,
@@ -109,18 +97,17 @@ pub(super) struct ByRows<T> {
 }
 
 impl<T: Working> ByRows<T> {
-    /// For the rows where s > 0, which `products` includes by their names; `ridge` is relative to the largest entry of M.
+    /// For the rows where s > 0, of those at these places; `ridge` is relative to the largest entry of M.
     pub fn new(
         products: &Products<T>,
+        places: &[usize],
         s: &[f64],
-        name: impl Fn(usize) -> usize,
         (floor, ridge): (f64, f64),
         control: &Control,
     ) -> Result<Self> {
-        let place = |i: usize| products.place.get(&name(i)).map(|&place| (place, i));
-        let mut places: Vec<(usize, usize)> = (0..s.len()).filter(|&i| s[i] > 0.0).filter_map(place).collect();
-        places.sort_unstable();
-        let (places, rows): (Vec<usize>, Vec<usize>) = places.into_iter().unzip();
+        let mut rows: Vec<usize> = (0..s.len()).filter(|&i| s[i] > 0.0).collect();
+        rows.sort_unstable_by_key(|&i| places[i]);
+        let places: Vec<usize> = rows.iter().map(|&i| places[i]).collect();
         let order = rows.len();
         let diagonal = |q: usize| products.lines[places[q]][places[q]].wide() + 1.0 / s[rows[q]];
         let ridge = ridge * (0..order).map(diagonal).fold(0.0, f64::max);
@@ -133,33 +120,51 @@ impl<T: Working> ByRows<T> {
         factor.solve(&mut ones, order);
         let ones: Vec<f64> = ones.into_iter().map(T::wide).collect();
         let total = floor + ones.iter().sum::<f64>();
-        let values = Design::new(&products.values, products.lines.len(), products.rank).gather(&places);
-        Ok(Self { rows, values, rank: products.rank, factor, ones, total })
+        Ok(Self { rows, factor, ones, total })
     }
 
-    fn design(&self) -> Design<'_, T> {
-        Design::new(&self.values, self.rows.len(), self.rank)
-    }
-
-    /// (r, ρ) ← (x, β).
-    pub fn solve(&self, b: &mut [f64]) {
-        // Scaled to 1, so that single precision neither overflows nor loses small residuals.
-        let scale = b.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()));
-        let narrow: Vec<T> = b[..self.rank].iter().map(|v| T::narrow(v / scale)).collect();
-        let mut h = self.design().times_one(&narrow);
+    /// h + βt, 0 for rows of other systems, and β, given Zr and ρ.
+    pub fn solve(&self, image: &[f64], pull: f64) -> (Vec<f64>, f64) {
+        let mut h: Vec<T> = self.rows.iter().map(|&i| T::narrow(image[i])).collect();
         self.factor.solve(&mut h, self.rows.len());
         let sum: f64 = h.iter().map(|h| h.wide()).sum();
-        let beta = (b[self.rank] / scale - sum) / self.total;
-        h.iter_mut().zip(&self.ones).for_each(|(h, t)| *h = T::narrow(h.wide() + beta * t));
-        let back = self.design().transposed_times_one(&h);
-        b.iter_mut().zip(back).for_each(|(x, back)| *x -= scale * back.wide());
-        b[self.rank] = scale * beta;
+        let beta = (pull - sum) / self.total;
+        let mut pulls = vec![0.0; image.len()];
+        self.rows.iter().zip(&h).zip(&self.ones).for_each(|((&i, h), t)| pulls[i] = h.wide() + beta * t);
+        (pulls, beta)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// (x, β) in the precision of T, of the rows where s > 0, which are known by names.
+    fn solved<T: Working>(
+        products: &mut Products<T>,
+        z: &[f64],
+        s: &[f64],
+        right: &[f64],
+        (rank, floor): (usize, f64),
+    ) -> Vec<f64> {
+        let control = Control::default();
+        let rows: Vec<usize> = (0..s.len()).filter(|&i| s[i] > 0.0).collect();
+        let names: Vec<usize> = rows.iter().map(|i| 1000 - i).collect();
+        let narrow: Vec<T> = z.iter().map(|z| T::narrow(*z)).collect();
+        let values = Design::new(&narrow, s.len(), rank).gather(&rows);
+        let places = products.include(Design::new(&values, rows.len(), rank), &names, &control).unwrap();
+        let curvature: Vec<f64> = rows.iter().map(|&i| s[i]).collect();
+        let factor = ByRows::new(products, &places, &curvature, (floor, 0.0), &control).unwrap();
+        let row = |i: usize| &z[i * rank..(i + 1) * rank];
+        let image: Vec<f64> = rows.iter().map(|&i| row(i).iter().zip(right).map(|(z, r)| z * r).sum()).collect();
+        let (pulls, beta) = factor.solve(&image, right[rank]);
+        let mut x = right.to_vec();
+        for (&i, pull) in rows.iter().zip(pulls) {
+            x.iter_mut().zip(row(i)).for_each(|(x, z)| *x -= pull * z);
+        }
+        x[rank] = beta;
+        x
+    }
 
     /// Of random features, curvatures and right-hand sides, in f64 and f32; rows come in turn by turn.
     #[test]
@@ -168,25 +173,17 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(3);
         let z: Vec<f64> = (0..n * rank).map(|_| rng.f64() - 0.5).collect();
         let mut products = (Products::<f64>::new(rank), Products::<f32>::new(rank));
-        let narrow: Vec<f32> = z.iter().map(|z| *z as f32).collect();
         for active in [12, 0, 19, 7] {
             let mut s = vec![0.0; n];
             (0..active).for_each(|_| s[rng.usize(..n)] = 10.0 * rng.f64());
-            let rows: Vec<usize> = (0..n).filter(|&i| s[i] > 0.0).collect();
             let right: Vec<f64> = (0..=rank).map(|_| rng.f64() - 0.5).collect();
-            let name = |i: usize| 1000 - i;
-            let control = Control::default();
-            let mut wide = right.clone();
-            assert!(products.0.include(Design::new(&z, n, rank), &rows, name, &control).unwrap());
-            ByRows::new(&products.0, &s, name, (floor, 0.0), &control).unwrap().solve(&mut wide);
-            let mut single = right.clone();
-            assert!(products.1.include(Design::new(&narrow, n, rank), &rows, name, &control).unwrap());
-            ByRows::new(&products.1, &s, name, (floor, 0.0), &control).unwrap().solve(&mut single);
+            let wide = solved(&mut products.0, &z, &s, &right, (rank, floor));
+            let single = solved(&mut products.1, &z, &s, &right, (rank, floor));
             // H(x, β), row by row.
             let (x, beta) = wide.split_at(rank);
             let mut product: Vec<f64> = x.to_vec();
             product.push(floor * beta[0]);
-            for &i in &rows {
+            for i in 0..n {
                 let row = &z[i * rank..(i + 1) * rank];
                 let u = s[i] * (row.iter().zip(x).map(|(z, x)| z * x).sum::<f64>() + beta[0]);
                 product.iter_mut().zip(row).for_each(|(product, z)| *product += u * z);
@@ -203,18 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn too_many_rows_are_left_out() {
-        let z = vec![1.0_f32; 2 * MOST];
-        let all: Vec<usize> = (0..2 * MOST).collect();
-        let (design, control) = (Design::new(&z, 2 * MOST, 1), Control::default());
+    fn what_is_full_is_begun_anew() {
+        let z = vec![1.0_f32; MOST_AT_ONCE];
+        let (design, control) = (Design::new(&z, MOST_AT_ONCE, 1), Control::default());
         let mut products = Products::new(1);
-        assert!(!products.include(design, &all[..=MOST_AT_ONCE], |i| i, &control).unwrap());
-        for rows in all[..MOST].chunks(MOST_AT_ONCE) {
-            assert!(products.include(design, rows, |i| i, &control).unwrap());
+        let names: Vec<usize> = (0..=MOST).collect();
+        for names in names[..MOST].chunks(MOST_AT_ONCE) {
+            assert_eq!(products.include(design, names, &control).unwrap(), names);
         }
         assert_eq!(products.lines.len(), MOST);
-        // What is full is begun anew.
-        assert!(products.include(design, &all[MOST - 2..=MOST], |i| i, &control).unwrap());
+        let three = Design::new(&z[..3], 3, 1);
+        assert_eq!(products.include(three, &names[MOST - 2..], &control).unwrap(), [0, 1, 2]);
         assert_eq!(products.lines.len(), 3);
     }
 }

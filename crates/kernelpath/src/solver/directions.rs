@@ -1,15 +1,14 @@
 //! The linear systems of Newton's method in rank dimensions: many at once.
 //!
 //! ```text
-//! (I + Zᵀ S Z) Δw + Zᵀ S 1 Δb = −e,     1ᵀ S Z Δw + 1ᵀ S 1 Δb = 0
+//! (I + Zᵀ S Z) Δw + Zᵀ S 1 Δb = −e,     1ᵀ S Z Δw + 1ᵀ S 1 Δb = ρ
 //! ```
 //!
 //! Only rows with curvature take part. Where the systems have most of these rows in common, they are solved by conjugate
 //! gradients as one block, preconditioned by one Cholesky factor of their mean, or by one each where that is cheaper than
-//! the passes; where each has few rows and of its own, each by itself, on one thread: [by its rows](super::by_rows) if
-//! they are fewer than the features. Between two steps few rows come in or go out, so that factors serve for many steps.
-
-use std::borrow::Cow;
+//! the passes; where each has few rows and of its own, each by itself, on one thread. Between two steps few rows come in or
+//! go out, so that factors serve for many steps. Systems of fewer rows than features are a block, too, and each has a
+//! factor in the [dimensions of its rows](super::by_rows).
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -20,7 +19,7 @@ use crate::error::Result;
 use crate::observe::Control;
 use crate::simd::dot;
 
-use super::by_rows::{ByRows, Products};
+use super::by_rows::{ByRows, MOST_AT_ONCE, Products};
 use super::cholesky::{Cholesky, Working};
 
 /// A step is solved until ½‖e‖² is so much of what it was.
@@ -33,17 +32,19 @@ const MAX_PASSES: usize = 200;
 const RIDGE: f64 = 3e-7;
 
 /// Up to so many rows a factor by rows is cheaper than the passes with one that is kept.
-const LARGEST_BY_ROWS: usize = 512;
+const LARGEST_BY_ROWS: usize = 600;
 
 /// Stands for the curvature in b where no row has any.
 const FLOOR: f64 = 1e-6;
 
-/// A system: S, and e on its right-hand side.
+/// A system: S, and e and ρ on its right-hand side.
 pub(super) struct Equation<'a> {
     /// The problem that it belongs to, whose factor is kept.
     pub plan: usize,
     pub s: &'a [f64],
     pub error: &'a [f64],
+    /// ρ.
+    pub pull: f64,
     /// Small enough, for ‖residual‖², whatever ‖e‖² is.
     pub enough: f64,
 }
@@ -81,7 +82,6 @@ impl<T> Preconditioner<T> {
 enum Factor<T> {
     Working(Cholesky<T>),
     Double(Cholesky<f64>),
-    Rows(ByRows<T>),
 }
 
 impl<T: Working> Factor<T> {
@@ -89,11 +89,8 @@ impl<T: Working> Factor<T> {
     fn solve(&self, b: &mut [f64], order: usize) {
         match self {
             Self::Double(factor) => factor.solve(b, order),
-            Self::Rows(rows) => rows.solve(b),
             Self::Working(factor) => {
-                // Scaled to 1, so that single precision neither overflows nor loses small residuals.
-                let scale = |column: &[f64]| column.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()));
-                let scales: Vec<f64> = b.chunks_exact(order).map(scale).collect();
+                let scales: Vec<f64> = b.chunks_exact(order).map(largest).collect();
                 let mut narrow: Vec<T> = Vec::with_capacity(b.len());
                 for (column, scale) in b.chunks_exact(order).zip(&scales) {
                     narrow.extend(column.iter().map(|v| T::narrow(v / scale)));
@@ -105,6 +102,11 @@ impl<T: Working> Factor<T> {
             }
         }
     }
+}
+
+/// What a right-hand side is divided by, so that single precision neither overflows nor loses small residuals.
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(f64::MIN_POSITIVE, |a, v| a.max(v.abs()))
 }
 
 /// Of [I 0; 0 0] + `curvature`.
@@ -140,8 +142,9 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             .collect();
         let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
         let inside: usize = equations.iter().map(Equation::n_active).sum();
-        if 2 * inside < equations.len() * active.len() {
-            return self.apart(equations, &active, preconditioner);
+        let few = active.len() <= MOST_AT_ONCE && equations.iter().all(|equation| self.has_few_rows(equation));
+        if few || 2 * inside < equations.len() * active.len() {
+            return self.apart(equations, preconditioner);
         }
         self.refresh(equations, &mean, active.len(), preconditioner)?;
         let few = 2 * active.len() < n && active.len() <= self.copied;
@@ -150,12 +153,11 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let curvature = |equation: &Equation| {
             if few { active.iter().map(|&i| equation.s[i]).collect() } else { equation.s.to_vec() }
         };
-        let mut systems: Vec<System<T>> = equations
+        let mut systems: Vec<System<Factor<T>>> = equations
             .iter()
             .map(|equation| System::new(equation, curvature(equation), preconditioner.own[equation.plan].as_ref()))
             .collect();
-        let mut open: Vec<&mut System<T>> = systems.iter_mut().collect();
-        for _ in 0..MAX_PASSES {
+        self.conjugate(design, &mut systems, |open| {
             if let Some(shared) = &preconditioner.shared {
                 let sharing: Vec<usize> = (0..open.len()).filter(|&c| open[c].own.is_none()).collect();
                 let mut block: Vec<f64> = sharing.iter().flat_map(|&c| &open[c].residual).copied().collect();
@@ -163,10 +165,30 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
                 sharing.iter().zip(block.chunks_exact(rank + 1)).for_each(|(&c, solved)| open[c].aim(solved));
             }
             open.par_iter_mut().filter(|system| system.own.is_some()).for_each(|system| system.aim_by_own());
-            open.retain(|system| !system.done);
+            Ok(())
+        })?;
+        for (system, equation) in systems.iter().zip(equations) {
+            preconditioner.passes[equation.plan] = system.passes;
+        }
+        Ok(systems.into_iter().map(|system| system.direction).collect())
+    }
+
+    /// Conjugate gradients on all systems as one block; `aim` chooses their search directions.
+    fn conjugate<'s, P: Sync>(
+        &self,
+        design: Design<T>,
+        systems: &mut [System<'s, P>],
+        aim: impl Fn(&mut [&mut System<'s, P>]) -> Result<()>,
+    ) -> Result<()> {
+        let rank = design.rank();
+        let mut open: Vec<&mut System<P>> = systems.iter_mut().collect();
+        for _ in 0..MAX_PASSES {
+            open.retain(|system| !system.is_solved());
             if open.is_empty() {
                 break;
             }
+            aim(&mut open)?;
+            open.retain(|system| !system.done);
             let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
             let mut images = self.device.pass(design, &searches, self.accuracy, self.control)?;
             let sums: Vec<f64> = images
@@ -184,49 +206,84 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
                 system.advance(product, sum);
             }
         }
-        for (system, equation) in systems.iter().zip(equations) {
-            preconditioner.passes[equation.plan] = system.passes;
-        }
-        Ok(systems.into_iter().map(|system| system.direction).collect())
+        Ok(())
     }
 
-    /// (Δw, Δb) of every system by itself, where they have few rows in common.
-    fn apart(
-        &self,
-        equations: &[Equation],
-        active: &[usize],
-        preconditioner: &mut Preconditioner<T>,
-    ) -> Result<Vec<Vec<f64>>> {
+    /// Whether a factor of a system is cheap in the dimensions of its rows.
+    fn has_few_rows(&self, equation: &Equation) -> bool {
+        let most = if self.accuracy == Accuracy::Working { self.design.rank().min(LARGEST_BY_ROWS) } else { 0 };
+        equation.n_active() <= most
+    }
+
+    /// (Δw, Δb) of every system by a factor of its own, where they have few rows, or few in common.
+    fn apart(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
         let Preconditioner { own, passes, products, .. } = preconditioner;
-        let name = |i: usize| self.rows.map_or(i, |rows| rows[i]);
-        let few = |equation: &Equation| equation.n_active() <= self.design.rank().min(LARGEST_BY_ROWS);
-        let products = products.get_or_insert_with(|| Products::new(self.design.rank()));
-        let by_rows = self.accuracy == Accuracy::Working
-            && equations.iter().any(few)
-            && products.include(self.design, active, name, self.control)?;
-        let ridge = if size_of::<T>() == 4 { RIDGE } else { 0.0 };
+        let mut directions = vec![Vec::new(); own.len()];
+        let (few, mut many): (Vec<&Equation>, Vec<&Equation>) =
+            equations.iter().partition(|equation| self.has_few_rows(equation));
+        if let Some(found) = self.by_rows(&few, products)? {
+            few.iter().zip(found).for_each(|(equation, direction)| directions[equation.plan] = direction);
+        } else {
+            many = equations.iter().collect();
+        }
         let jobs: Vec<(&Equation, Option<Factor<T>>, usize)> =
-            equations.iter().map(|equation| (equation, own[equation.plan].take(), passes[equation.plan])).collect();
+            many.into_iter().map(|equation| (equation, own[equation.plan].take(), passes[equation.plan])).collect();
         let done = jobs
             .into_par_iter()
             .map(|(equation, factor, passes)| {
-                if by_rows && few(equation) {
-                    let rows = ByRows::new(products, equation.s, name, (FLOOR, ridge), self.control)?;
-                    let (direction, _) = self.one(equation, &Factor::Rows(rows))?;
-                    return Ok((direction, factor, passes));
-                }
                 let factor = self.fresh(equation, factor, passes)?;
                 let (direction, passes) = self.one(equation, &factor)?;
-                Ok((direction, Some(factor), passes))
+                Ok((equation.plan, direction, factor, passes))
             })
             .collect::<Result<Vec<_>>>()?;
-        let mut directions = Vec::with_capacity(equations.len());
-        for (equation, (direction, factor, spent)) in equations.iter().zip(done) {
-            own[equation.plan] = factor;
-            passes[equation.plan] = spent;
-            directions.push(direction);
+        for (plan, direction, factor, spent) in done {
+            (own[plan], passes[plan], directions[plan]) = (Some(factor), spent, direction);
         }
-        Ok(directions)
+        Ok(equations.iter().map(|equation| std::mem::take(&mut directions[equation.plan])).collect())
+    }
+
+    /// (Δw, Δb) of systems with few rows, by factors in their dimensions; `None` if these are too many in all.
+    fn by_rows(&self, equations: &[&Equation], products: &mut Option<Products<T>>) -> Result<Option<Vec<Vec<f64>>>> {
+        let rank = self.design.rank();
+        let takes_part = |i: &usize| equations.iter().any(|equation| equation.s[*i] > 0.0);
+        let rows: Vec<usize> = (0..self.design.n()).filter(takes_part).collect();
+        if rows.len() > MOST_AT_ONCE {
+            return Ok(None);
+        }
+        let names: Vec<usize> = rows.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
+        let gathered = self.design.gather(&rows);
+        let design = Design::new(&gathered, rows.len(), rank);
+        let products = products.get_or_insert_with(|| Products::new(rank));
+        let places = products.include(design, &names, self.control)?;
+        let ridge = if size_of::<T>() == 4 { RIDGE } else { 0.0 };
+        let curvature = |equation: &&Equation| rows.iter().map(|&i| equation.s[i]).collect::<Vec<f64>>();
+        let factors = equations
+            .par_iter()
+            .map(|equation| ByRows::new(products, &places, &curvature(equation), (FLOOR, ridge), self.control))
+            .collect::<Result<Vec<ByRows<T>>>>()?;
+        let mut systems: Vec<System<ByRows<T>>> = (equations.iter().zip(&factors))
+            .map(|(equation, factor)| System::new(equation, curvature(equation), Some(factor)))
+            .collect();
+        self.conjugate(design, &mut systems, |open| {
+            let scales: Vec<f64> = open.iter().map(|system| largest(&system.residual)).collect();
+            let scaled = |(system, scale): (&&mut System<_>, &f64)| system.residual.iter().map(|v| v / scale).collect();
+            let scaled: Vec<Vec<f64>> = open.iter().zip(&scales).map(scaled).collect();
+            let right: Vec<&[f64]> = scaled.iter().map(|scaled| &scaled[..rank]).collect();
+            let images = self.device.pass(design, &right, self.accuracy, self.control)?;
+            let (pulls, shifts): (Vec<Vec<f64>>, Vec<f64>) = (open.par_iter().zip(&images).zip(&scaled))
+                .filter_map(|((system, image), scaled)| system.own.map(|own| own.solve(image, scaled[rank])))
+                .unzip();
+            let pulls: Vec<&[f64]> = pulls.iter().map(|pulls| &pulls[..]).collect();
+            let back = self.device.pass_back(design, &pulls, self.accuracy, self.control)?;
+            for (c, system) in open.iter_mut().enumerate() {
+                let mut solved: Vec<f64> =
+                    scaled[c].iter().zip(&back[c]).map(|(right, back)| scales[c] * (right - back)).collect();
+                solved.push(scales[c] * shifts[c]);
+                system.aim(&solved);
+            }
+            Ok(())
+        })?;
+        Ok(Some(systems.into_iter().map(|system| system.direction).collect()))
     }
 
     /// The factor, unless the passes that it took last time cost more than another.
@@ -242,13 +299,8 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     /// (Δw, Δb) of a system, and the passes.
     fn one(&self, equation: &Equation, factor: &Factor<T>) -> Result<(Vec<f64>, usize)> {
         let rank = self.design.rank();
-        let (active, gathered): (Vec<usize>, Cow<[T]>) = if let Factor::Rows(by_rows) = factor {
-            (by_rows.rows.clone(), Cow::Borrowed(&by_rows.values))
-        } else {
-            let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
-            let gathered = self.design.gather(&active);
-            (active, Cow::Owned(gathered))
-        };
+        let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
+        let gathered = self.design.gather(&active);
         let design = Design::new(&gathered, active.len(), rank);
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
         let mut system = System::new(equation, curvature, Some(factor));
@@ -317,10 +369,10 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     }
 }
 
-/// Conjugate gradients on one system.
-struct System<'a, T> {
-    /// A preconditioner of its own.
-    own: Option<&'a Factor<T>>,
+/// Conjugate gradients on one system, with preconditioners of type P.
+struct System<'a, P> {
+    /// That of its own.
+    own: Option<&'a P>,
     passes: usize,
     curvature: Vec<f64>,
     /// Small enough, for ‖residual‖².
@@ -332,16 +384,7 @@ struct System<'a, T> {
     done: bool,
 }
 
-impl<'a, T: Working> System<'a, T> {
-    fn new(equation: &Equation, curvature: Vec<f64>, own: Option<&'a Factor<T>>) -> Self {
-        let error = equation.error;
-        let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
-        residual.push(0.0);
-        let enough = (STEP_GAP * dot(error, error)).max(equation.enough);
-        let direction = vec![0.0; residual.len()];
-        Self { own, passes: 0, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
-    }
-
+impl<T: Working> System<'_, Factor<T>> {
     /// The next search direction by its own preconditioner.
     fn aim_by_own(&mut self) {
         self.done |= self.is_solved();
@@ -353,25 +396,35 @@ impl<'a, T: Working> System<'a, T> {
             self.aim(&solved);
         }
     }
+}
+
+impl<'a, P> System<'a, P> {
+    fn new(equation: &Equation, curvature: Vec<f64>, own: Option<&'a P>) -> Self {
+        let error = equation.error;
+        let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
+        residual.push(equation.pull);
+        let enough = (STEP_GAP * dot(error, error)).max(equation.enough);
+        let direction = vec![0.0; residual.len()];
+        Self { own, passes: 0, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+    }
 
     /// Whether the residual is small enough, after one step at least.
     fn is_solved(&self) -> bool {
         !self.search.is_empty() && dot(&self.residual, &self.residual) <= self.enough
     }
 
-    /// The next search direction, from the preconditioned residual, unless the residual is small enough.
+    /// The next search direction, from the preconditioned residual.
     fn aim(&mut self, preconditioned: &[f64]) {
         let energy = dot(&self.residual, preconditioned);
-        let begun = !self.search.is_empty();
-        if self.is_solved() || !(energy > 0.0 && energy.is_finite()) {
+        if !(energy > 0.0 && energy.is_finite()) {
             self.done = true;
             return;
         }
-        if begun {
+        if self.search.is_empty() {
+            self.search = preconditioned.to_vec();
+        } else {
             let keep = energy / self.energy;
             self.search.iter_mut().zip(preconditioned).for_each(|(p, z)| *p = z + keep * *p);
-        } else {
-            self.search = preconditioned.to_vec();
         }
         self.energy = energy;
     }

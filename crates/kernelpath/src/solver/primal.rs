@@ -39,12 +39,14 @@ use super::directions::{Directions, Equation, Preconditioner};
 use super::envelope::Envelope;
 use super::line_search::bracketed;
 
-/// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre.
+/// σ of the first envelopes, over C·w and the scale of the targets, and how it grows from centre to centre, far from the
+/// solution and near it.
 const SIGMA: f64 = 10.0;
-const NARROWER: f64 = 5.0;
+const NARROWER: f64 = 3.0;
+const LITTLE_NARROWER: f64 = 1.5;
 
 /// So many times the wanted gap is far from the solution.
-const FAR: f64 = 30.0;
+const FAR: f64 = 10.0;
 
 /// Of a piecewise-linear loss, one in so many rows, those nearest to a kink, takes part in most steps.
 const NEAR: usize = 20;
@@ -71,6 +73,9 @@ const SAMPLE: usize = 16384;
 
 /// Σa counts as 0 where it adds no more than this share to the gap.
 const UNBALANCED: f64 = 1e-3;
+
+/// A slope that changes by less than this share of it does not.
+const UNCHANGED: f64 = 32.0 * f64::EPSILON;
 
 /// Rows that one thread works on.
 const CHUNK: usize = 8192;
@@ -136,7 +141,8 @@ struct Column<'a> {
     /// a and S at g + b.
     a: Vec<f64>,
     s: Vec<f64>,
-    /// w − Zᵀa.
+    /// Zᵀa, and w less it.
+    image: Vec<f64>,
     error: Vec<f64>,
     primal: f64,
     /// What a misses of being a slope of the loss.
@@ -149,7 +155,30 @@ struct Column<'a> {
     best: (f64, usize),
     /// Whether a Newton step is due.
     due: bool,
+    /// From a new centre on until the next step: rows inside a segment, and by how much it would move their a.
+    shift: Vec<(usize, f64)>,
     outcome: Outcome,
+}
+
+impl Column<'_> {
+    /// Makes a the centre, of narrower envelopes. Most rows will stay in their segments, though g is outside of many at
+    /// first: the next step starts from a as all of these would have it.
+    fn recentre(&mut self, narrower: f64) {
+        let moved = |i: usize| (i, narrower * (self.a[i] - self.centre[i]));
+        self.shift = (0..self.a.len()).filter(|&i| self.s[i] > 0.0).map(moved).collect();
+        self.s.iter_mut().for_each(|s| *s *= narrower);
+        self.sigma *= narrower;
+        self.since = 0;
+        self.centre.copy_from_slice(&self.a);
+    }
+
+    /// Makes σ so many times that of the first envelopes, if it is more.
+    fn widen(&mut self, times: f64) {
+        if self.sigma > times * self.widest {
+            self.sigma = times * self.widest;
+            self.shift = Vec::new();
+        }
+    }
 }
 
 /// The problems of one loss on one set of features.
@@ -271,7 +300,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     fn scaled<'b>(&self, last: &Column<'b>, factor: f64) -> Column<'b> {
         let grown = |values: &[f64]| values.iter().map(|v| v * factor).collect::<Vec<f64>>();
         let centre = if self.is_smooth() { Vec::new() } else { grown(&last.a) };
-        self.column((last.plan, last.weight), grown(&last.w), last.b, grown(&last.g), centre)
+        let column = self.column((last.plan, last.weight), grown(&last.w), last.b, grown(&last.g), centre);
+        Column { a: grown(&last.a), image: grown(&last.image), ..column }
     }
 
     /// The line in C through the last two solutions, or the last one, whichever has the smaller objective.
@@ -308,7 +338,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         }
         let (w, b, g) = (line(&last.w, &before.w, t), b_at(t), line(&last.g, &before.g, t));
         let column = self.column((last.plan, last.weight), w, b, g, centre);
-        Column { scale: last.scale, ..column }
+        let (a, image) = (line(&last.a, &before.a, t), line(&last.image, &before.image, t));
+        Column { a, image, scale: last.scale, ..column }
     }
 
     fn column<'b>(
@@ -321,9 +352,10 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     ) -> Column<'b> {
         let (n, rank) = (self.y.len(), w.len());
         let outcome = Outcome { status: Status::MaxIter, steps: 0 };
-        let (a, s, error, frozen) = (vec![0.0; n], vec![0.0; n], vec![0.0; rank], (vec![0.0; rank], 0.0, 0.0));
+        let (a, s, frozen) = (vec![0.0; n], vec![0.0; n], (vec![0.0; rank], 0.0, 0.0));
+        let (image, error) = (vec![0.0; rank], vec![0.0; rank]);
         let (primal, mismatch, scale, best) = (0.0, 0.0, 0.0, (f64::INFINITY, 0));
-        let (sigma, widest, since, due) = (0.0, 0.0, 0, false); // `solve` sets them
+        let (sigma, widest, since, due, shift) = (0.0, 0.0, 0, false, Vec::new()); // `solve` sets them
         Column {
             plan,
             weight,
@@ -336,6 +368,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             since,
             a,
             s,
+            image,
             error,
             primal,
             mismatch,
@@ -343,6 +376,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             frozen,
             best,
             due,
+            shift,
             outcome,
         }
     }
@@ -413,7 +447,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             } else {
                 if centred {
                     for column in &mut at_work {
-                        column.sigma = NARROWER * column.widest;
+                        column.widen(NARROWER);
                     }
                 }
                 self.descend_near(&mut at_work, &near, c, depth, preconditioner)?;
@@ -431,13 +465,40 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// b, a and S of every column and its gap, which is small enough at this share of the tolerance.
     fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<()> {
-        columns.par_iter_mut().for_each(|column| self.look(column, c));
-        let pulls: Vec<&[f64]> = columns.iter().map(|column| &column.a[..]).collect();
-        let images = self.device.pass_back(self.design, &pulls, self.accuracy, self.control)?;
-        columns.par_iter_mut().zip(&images).for_each(|(column, image)| {
+        let changes: Vec<Vec<f64>> = columns.par_iter_mut().map(|column| self.look(column, c)).collect();
+        let images = self.pass_back(&changes)?;
+        drop(changes);
+        columns.par_iter_mut().zip(images).for_each(|(column, change)| {
+            column.image.iter_mut().zip(change).for_each(|(image, change)| *image += change);
             column.scale = if column.frozen.2 > 0.0 { column.scale } else { column.primal.abs() };
-            column.due = self.judge(column, image, share);
+            column.due = self.judge(column, share);
         });
+        self.shift(columns)
+    }
+
+    /// Zᵀ·V, for a step.
+    fn pass_back(&self, v: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+        let v: Vec<&[f64]> = v.iter().map(|v| &v[..]).collect();
+        self.device.pass_back(self.design, &v, self.accuracy, self.control)
+    }
+
+    /// Takes what shifts of a do to the errors of the columns.
+    fn shift(&self, columns: &mut [&mut Column]) -> Result<()> {
+        let mut shifted: Vec<&mut Column> =
+            columns.iter_mut().map(|column| &mut **column).filter(|column| !column.shift.is_empty()).collect();
+        if shifted.is_empty() {
+            return Ok(());
+        }
+        let spread = |column: &&mut Column| {
+            let mut values = vec![0.0; self.y.len()];
+            column.shift.iter().for_each(|(i, shift)| values[*i] = *shift);
+            values
+        };
+        let shifts: Vec<Vec<f64>> = shifted.par_iter().map(spread).collect();
+        let images = self.pass_back(&shifts)?;
+        for (column, image) in shifted.iter_mut().zip(images) {
+            column.error.iter_mut().zip(image).for_each(|(error, image)| *error -= image);
+        }
         Ok(())
     }
 
@@ -506,21 +567,27 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                 (part.sigma, part.widest) = (column.sigma, column.widest);
                 (part.a, part.s) = (pick(&column.a), pick(&column.s));
                 part.scale = column.scale;
+                let place = |&(i, shift): &(usize, f64)| (near.partition_point(|&row| row < i), shift);
+                part.shift = column.shift.iter().map(place).collect();
+                (part.error, part.due) = (column.error.clone(), column.due);
                 part
             })
             .collect();
         let pulls: Vec<&[f64]> = parts.iter().map(|part| &part.a[..]).collect();
         let images = self.device.pass_back(part.design, &pulls, self.accuracy, self.control)?;
-        parts.par_iter_mut().zip(columns.par_iter()).zip(images).for_each(|((part, column), image)| {
-            // Zᵀa of all rows is w − e.
-            let far = (column.w.iter().zip(&column.error)).zip(image).map(|((w, e), near)| w - e - near).collect();
+        parts.par_iter_mut().zip(columns.par_iter()).zip(images).for_each(|((part, column), near)| {
+            let far = (column.frozen.0.iter().zip(&column.image)).zip(&near).map(|((far, all), near)| far + all - near);
+            let far = far.collect();
+            part.image = near;
             let ((all, all_size), (near, near_size)) = (sums(&column.a), sums(&part.a));
             part.frozen = (far, column.frozen.1 + all - near, column.frozen.2 + all_size - near_size);
         });
         let mut open: Vec<&mut Column> = parts.iter_mut().collect();
         // A little less than enough, so that it is when all rows count.
         let depth = Depth { enough: 0.85 * depth.enough, rounds: MAX_NEAR, ..depth };
-        part.round(&mut open, c, depth.enough)?;
+        let mut fresh: Vec<&mut Column> =
+            open.iter_mut().map(|part| &mut **part).filter(|part| part.shift.is_empty()).collect();
+        part.round(&mut fresh, c, depth.enough)?;
         part.descend(&mut open, c, depth, preconditioner)?;
         let w: Vec<&[f64]> = parts.iter().map(|part| &part.w[..]).collect();
         let products = self.device.pass(self.design, &w, self.accuracy, self.control)?;
@@ -528,6 +595,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             near.iter().zip(&part.centre).for_each(|(&i, centre)| column.centre[i] = *centre);
             column.outcome.steps += part.outcome.steps;
             (column.w, column.b, column.g, column.sigma) = (part.w, part.b, g, part.sigma);
+            column.shift = Vec::new();
         }
         Ok(())
     }
@@ -543,20 +611,19 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         [self.y, column.weight, centre, &column.g].map(|values| &values[rows.clone()])
     }
 
-    /// Moves b to where Σa = 0; a, S and the objective there.
-    fn look(&self, column: &mut Column, c: f64) {
+    /// Moves b to where Σa = 0; a, S and the objective there. Returns by how much a changed.
+    fn look(&self, column: &mut Column, c: f64) -> Vec<f64> {
         self.balance(column, c);
         let (mut a, mut s) = (std::mem::take(&mut column.a), std::mem::take(&mut column.s));
-        let (envelope, b) = (self.envelope(column), column.b);
-        let sums: Vec<[f64; 2]> = a
-            .par_chunks_mut(CHUNK)
-            .zip(s.par_chunks_mut(CHUNK))
+        let (envelope, b, mut change) = (self.envelope(column), column.b, vec![0.0; a.len()]);
+        let sums: Vec<[f64; 2]> = (a.par_chunks_mut(CHUNK).zip(s.par_chunks_mut(CHUNK)))
+            .zip(change.par_chunks_mut(CHUNK))
             .enumerate()
-            .map(|(chunk, (a, s))| {
+            .map(|(chunk, ((a, s), change))| {
                 let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
                 envelope.vectorised(
                     #[inline(always)]
-                    |of| looked(of, rows, c, b, a, s),
+                    |of| looked(of, rows, c, b, [a, s, change]),
                 )
             })
             .collect();
@@ -564,6 +631,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         (column.a, column.s) = (a, s);
         column.primal = loss + 0.5 * dot(&column.w, &column.w);
         column.mismatch = mismatch;
+        change
     }
 
     /// Moves b to the root of Σa, which falls with it.
@@ -594,9 +662,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     }
 
     /// The gap; at the minimum of the envelopes, the next centre. True if a Newton step is due.
-    fn judge(&self, column: &mut Column, image: &[f64], share: f64) -> bool {
+    fn judge(&self, column: &mut Column, share: f64) -> bool {
         for (j, error) in column.error.iter_mut().enumerate() {
-            *error = column.w[j] - image[j] - column.frozen.0[j];
+            *error = column.w[j] - column.image[j] - column.frozen.0[j];
         }
         let inner = 0.5 * dot(&column.error, &column.error);
         let gap = inner + column.mismatch;
@@ -614,10 +682,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         }
         if !self.is_smooth() && inner <= (0.5 * column.mismatch).max(0.05 * wanted) {
             // A wide band moves far in few steps, a narrow one ends exact.
-            column.sigma *= if column.mismatch > FAR * wanted { NARROWER } else { 2.0 };
-            column.since = 0;
-            column.centre.copy_from_slice(&column.a);
-            return false;
+            column.recentre(if column.mismatch > FAR * wanted { NARROWER } else { LITTLE_NARROWER });
+            return !column.shift.is_empty();
         }
         column.since += 1;
         if !self.is_smooth() && column.since > MAX_STEPS && column.sigma > SMOOTHEST * column.widest {
@@ -639,10 +705,11 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let Self { device, design, rows, copied, accuracy, control, .. } = *self;
         let equations: Vec<Equation> = columns
             .iter()
-            .map(|Column { plan, s, error, scale, .. }| Equation {
+            .map(|Column { plan, s, error, scale, shift, .. }| Equation {
                 plan: *plan,
                 s,
                 error,
+                pull: shift.iter().map(|(_, shift)| shift).sum(),
                 enough: 0.04 * self.settings.tol * scale,
             })
             .collect();
@@ -656,11 +723,12 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             column.w.iter_mut().zip(dw).for_each(|(w, d)| *w += t * d);
             column.g.iter_mut().zip(&image).for_each(|(g, d)| *g += t * d);
             column.b += t * db;
+            column.shift = Vec::new();
         });
         Ok(())
     }
 
-    /// The t in (0, 1] near the minimum of the objective along a direction: its slope rises with t.
+    /// The t in [0, 1] near the minimum of the objective along a direction: its slope rises with t.
     fn line_search(&self, column: &Column, dw: &[f64], db: f64, image: &[f64], c: f64) -> f64 {
         let (image_far, pull_far, _) = &column.frozen;
         let (linear, quadratic) = (dot(&column.w, dw) - dot(image_far, dw) - pull_far * db, dot(dw, dw));
@@ -675,15 +743,19 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             });
             linear + t * quadratic - pull
         };
-        let start = linear - dot(&column.a, image) - db * sums(&column.a).0;
-        bracketed(start, slope)
+        if column.shift.is_empty() {
+            return bracketed(linear - dot(&column.a, image) - db * sums(&column.a).0, slope);
+        }
+        // A direction from where the segments would have a need not be one of descent.
+        let start = slope(0.0);
+        if start < 0.0 { bracketed(start, slope) } else { 0.0 }
     }
 
     /// Recomputes g in f64 and judges every column by code that knows nothing of the steps.
     fn certify(&self, columns: &mut [Column], c: f64) -> Result<Vec<Record>> {
         let w: Vec<&[f64]> = columns.iter().map(|column| &column.w[..]).collect();
         let products = self.device.pass(self.design, &w, Accuracy::Double, self.control)?;
-        let proofs: Vec<(Vec<f64>, Vec<f64>)> = columns
+        let weights: Vec<Vec<f64>> = columns
             .par_iter_mut()
             .zip(products)
             .map(|(column, g)| {
@@ -691,15 +763,16 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                 column.b = middle_intercept(self.loss, self.y, column.weight, &column.g, column.b);
                 self.look(column, c);
                 let weight: Vec<f64> = column.weight.iter().map(|w| w * c).collect();
-                let theta = feasible(self.loss, self.y, &weight, &column.a);
-                (weight, theta)
+                column.a = feasible(self.loss, self.y, &weight, &column.a);
+                weight
             })
             .collect();
-        let thetas: Vec<&[f64]> = proofs.iter().map(|(_, theta)| &theta[..]).collect();
+        let thetas: Vec<&[f64]> = columns.iter().map(|column| &column.a[..]).collect();
         let images = self.device.pass_back(self.design, &thetas, Accuracy::Double, self.control)?;
-        let judged = columns.par_iter().zip(&proofs).zip(&images).map(|((column, (weight, theta)), image)| {
-            let Column { w, b, g, outcome, .. } = column;
-            let certificate = certify_features(self.loss, self.y, weight, w, *b, g, theta, image);
+        let judged = columns.par_iter_mut().zip(&weights).zip(images).map(|((column, weight), image)| {
+            column.image = image;
+            let Column { w, b, g, a, image, outcome, .. } = column;
+            let certificate = certify_features(self.loss, self.y, weight, w, *b, g, a, image);
             record(*outcome, certificate, *b, self.settings.tol)
         });
         Ok(judged.collect())
@@ -718,15 +791,21 @@ fn distance(loss: Loss, y: f64, weight: f64, g: f64) -> f64 {
     }
 }
 
-/// a and S of all rows at g + b, and the sums of the loss and of the mismatch.
+/// a and S of all rows at g + b, by how much a changed, and the sums of the loss and of the mismatch.
 #[inline(always)]
-fn looked(of: Envelope, rows: Stretch, c: f64, b: f64, a: &mut [f64], s: &mut [f64]) -> [f64; 2] {
-    let [y, weight, _, g] = rows;
+fn looked(of: Envelope, rows: Stretch, c: f64, b: f64, [a, s, change]: [&mut [f64]; 3]) -> [f64; 2] {
+    let [y, weight, centre, g] = rows;
+    let before = a.to_vec();
     fill_in_lanes(
-        rows,
-        [&mut *a, s],
+        [y, weight, centre, g, &before],
+        [&mut *a, s, change],
         #[inline(always)]
-        |[y, w, centre, g]| of.pull_and_curvature(y, c * w, centre, g + b).into(),
+        |[y, w, centre, g, before]| {
+            let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
+            // Rounding is no change: most rows stay at a bound.
+            let change = if (a - before).abs() <= UNCHANGED * a.abs() { 0.0 } else { a - before };
+            [a, s, change]
+        },
     );
     sum_in_lanes(
         [y, weight, g, &*a],
