@@ -264,7 +264,7 @@ fn parts_of<R: Working>(columns: &[&[f64]], rows: &[usize]) -> Vec<R> {
 }
 
 /// Rows that are not 0 in all columns.
-fn with_numbers(columns: &[&[f64]]) -> Vec<usize> {
+pub(crate) fn with_numbers(columns: &[&[f64]]) -> Vec<usize> {
     let mut numbers = vec![false; columns.first().map_or(0, |column| column.len())];
     numbers.par_chunks_mut(BAND).enumerate().for_each(|(band, numbers)| {
         for column in columns {

@@ -7,8 +7,10 @@
 //! Only rows with curvature take part. Where the systems have most of these rows in common, they are solved by conjugate
 //! gradients as one block, preconditioned by one Cholesky factor of their mean, or by one each where that is cheaper than
 //! the passes; where each has few rows and of its own, each by itself, on one thread. Between two steps few rows come in or
-//! go out, so that factors serve for many steps. Systems of fewer rows than features are a block, too, and each has a
-//! factor in the [dimensions of its rows](super::by_rows).
+//! go out, so that factors serve for many steps, until the passes of one cost as much as another factor. Systems of fewer
+//! rows than features are a block, too, and each has a factor in the [dimensions of its rows](super::by_rows).
+
+use std::collections::HashMap;
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -27,6 +29,14 @@ const STEP_GAP: f64 = 0.1;
 
 /// Conjugate gradients of one step.
 const MAX_PASSES: usize = 200;
+
+/// A pass takes longer than a part of a factor with as many operations: so many times as long for a system alone, and
+/// as if there were so many more operations for a block of systems together.
+const PASS_ALONE: usize = 4;
+const PASS_OF_BLOCK: usize = 9;
+
+/// A factor takes as long as one of so many more features would at the pace of wide ones.
+const NARROW: usize = 100;
 
 /// Ridge of a factor in single precision, relative to the largest entry.
 const RIDGE: f64 = 3e-7;
@@ -75,6 +85,25 @@ impl<T> Preconditioner<T> {
 
     pub fn new(plans: usize) -> Self {
         Self { shared: None, own: (0..plans).map(|_| None).collect(), passes: vec![0; plans], products: None }
+    }
+}
+
+impl<T: Working> Preconditioner<T> {
+    /// The next search directions, by factors of their own or the shared one.
+    fn aim(&self, open: &mut [&mut System]) {
+        let own = |system: &System| self.own[system.plan].as_ref();
+        let mut sharing: Vec<&mut System> =
+            open.iter_mut().map(|system| &mut **system).filter(|system| own(system).is_none()).collect();
+        if let (Some(shared), Some(order)) = (&self.shared, sharing.first().map(|system| system.residual.len())) {
+            let mut block: Vec<f64> = sharing.iter().flat_map(|system| &system.residual).copied().collect();
+            shared.solve(&mut block, order);
+            sharing.iter_mut().zip(block.chunks_exact(order)).for_each(|(system, solved)| system.aim(solved));
+        }
+        open.par_iter_mut().for_each(|system| {
+            if let Some(own) = own(system) {
+                system.aim_by(own);
+            }
+        });
     }
 }
 
@@ -153,37 +182,40 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let curvature = |equation: &Equation| {
             if few { active.iter().map(|&i| equation.s[i]).collect() } else { equation.s.to_vec() }
         };
-        let mut systems: Vec<System<Factor<T>>> = equations
-            .iter()
-            .map(|equation| System::new(equation, curvature(equation), preconditioner.own[equation.plan].as_ref()))
-            .collect();
-        self.conjugate(design, &mut systems, |open| {
-            if let Some(shared) = &preconditioner.shared {
-                let sharing: Vec<usize> = (0..open.len()).filter(|&c| open[c].own.is_none()).collect();
-                let mut block: Vec<f64> = sharing.iter().flat_map(|&c| &open[c].residual).copied().collect();
-                shared.solve(&mut block, rank + 1);
-                sharing.iter().zip(block.chunks_exact(rank + 1)).for_each(|(&c, solved)| open[c].aim(solved));
-            }
-            open.par_iter_mut().filter(|system| system.own.is_some()).for_each(|system| system.aim_by_own());
+        let mut systems: Vec<System> =
+            equations.iter().map(|equation| System::new(equation, curvature(equation))).collect();
+        let worth = equations.iter().map(|equation| self.worth(equation, active.len(), equations.len())).max();
+        self.conjugate(design, &mut systems, worth.unwrap_or(0).min(MAX_PASSES), |open| {
+            preconditioner.aim(open);
             Ok(())
         })?;
-        for (system, equation) in systems.iter().zip(equations) {
-            preconditioner.passes[equation.plan] = system.passes;
+        let late: Vec<usize> = (0..systems.len()).filter(|&k| !systems[k].done).collect();
+        let own = late.par_iter().map(|&k| self.factor(equations[k].s, 1)).collect::<Result<Vec<_>>>()?;
+        for (&k, own) in late.iter().zip(own) {
+            preconditioner.own[equations[k].plan] = Some(own);
+            systems[k].begin_anew();
+        }
+        self.conjugate(design, &mut systems, MAX_PASSES, |open| {
+            preconditioner.aim(open);
+            Ok(())
+        })?;
+        for system in &systems {
+            preconditioner.passes[system.plan] = system.passes;
         }
         Ok(systems.into_iter().map(|system| system.direction).collect())
     }
 
-    /// Conjugate gradients on all systems as one block; `aim` chooses their search directions.
-    fn conjugate<'s, P: Sync>(
+    /// Conjugate gradients on all systems as one block, at most so many; `aim` chooses their search directions.
+    fn conjugate(
         &self,
         design: Design<T>,
-        systems: &mut [System<'s, P>],
-        aim: impl Fn(&mut [&mut System<'s, P>]) -> Result<()>,
+        systems: &mut [System],
+        passes: usize,
+        aim: impl Fn(&mut [&mut System]) -> Result<()>,
     ) -> Result<()> {
         let rank = design.rank();
-        let mut open: Vec<&mut System<P>> = systems.iter_mut().collect();
-        for _ in 0..MAX_PASSES {
-            open.retain(|system| !system.is_solved());
+        let mut open: Vec<&mut System> = systems.iter_mut().filter(|system| !system.done).collect();
+        for _ in 0..passes {
             if open.is_empty() {
                 break;
             }
@@ -205,8 +237,26 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             for ((system, product), sum) in open.iter_mut().zip(products).zip(sums) {
                 system.advance(product, sum);
             }
+            open.retain(|system| !system.done);
         }
         Ok(())
+    }
+
+    /// Operations that take as long as a factor of a system.
+    fn operations(&self, rows: usize) -> usize {
+        let rank = self.design.rank();
+        (rows + rank / 2) * rank * (rank + NARROW)
+    }
+
+    /// Passes over so many rows, for so many systems at once, that cost as much as a factor of one.
+    fn worth(&self, equation: &Equation, rows: usize, systems: usize) -> usize {
+        1 + self.operations(equation.n_active()) / self.pass(rows, systems)
+    }
+
+    /// Operations that take as long as the part of a system in a pass for so many, and what it takes to start it.
+    fn pass(&self, rows: usize, systems: usize) -> usize {
+        let multiplied = 4 * rows * self.design.rank();
+        multiplied + (PASS_OF_BLOCK * multiplied + 1_000_000) / systems
     }
 
     /// Whether a factor of a system is cheap in the dimensions of its rows.
@@ -231,8 +281,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let done = jobs
             .into_par_iter()
             .map(|(equation, factor, passes)| {
-                let factor = self.fresh(equation, factor, passes)?;
-                let (direction, passes) = self.one(equation, &factor)?;
+                let (factor, direction, passes) = self.one(equation, factor, passes)?;
                 Ok((equation.plan, direction, factor, passes))
             })
             .collect::<Result<Vec<_>>>()?;
@@ -261,17 +310,17 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             .par_iter()
             .map(|equation| ByRows::new(products, &places, &curvature(equation), (FLOOR, ridge), self.control))
             .collect::<Result<Vec<ByRows<T>>>>()?;
-        let mut systems: Vec<System<ByRows<T>>> = (equations.iter().zip(&factors))
-            .map(|(equation, factor)| System::new(equation, curvature(equation), Some(factor)))
-            .collect();
-        self.conjugate(design, &mut systems, |open| {
+        let mut systems: Vec<System> =
+            equations.iter().map(|equation| System::new(equation, curvature(equation))).collect();
+        let factors: HashMap<usize, ByRows<T>> = equations.iter().map(|equation| equation.plan).zip(factors).collect();
+        self.conjugate(design, &mut systems, MAX_PASSES, |open| {
             let scales: Vec<f64> = open.iter().map(|system| largest(&system.residual)).collect();
-            let scaled = |(system, scale): (&&mut System<_>, &f64)| system.residual.iter().map(|v| v / scale).collect();
+            let scaled = |(system, scale): (&&mut System, &f64)| system.residual.iter().map(|v| v / scale).collect();
             let scaled: Vec<Vec<f64>> = open.iter().zip(&scales).map(scaled).collect();
             let right: Vec<&[f64]> = scaled.iter().map(|scaled| &scaled[..rank]).collect();
             let images = self.device.pass(design, &right, self.accuracy, self.control)?;
             let (pulls, shifts): (Vec<Vec<f64>>, Vec<f64>) = (open.par_iter().zip(&images).zip(&scaled))
-                .filter_map(|((system, image), scaled)| system.own.map(|own| own.solve(image, scaled[rank])))
+                .map(|((system, image), scaled)| factors[&system.plan].solve(image, scaled[rank]))
                 .unzip();
             let pulls: Vec<&[f64]> = pulls.iter().map(|pulls| &pulls[..]).collect();
             let back = self.device.pass_back(design, &pulls, self.accuracy, self.control)?;
@@ -286,26 +335,40 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         Ok(Some(systems.into_iter().map(|system| system.direction).collect()))
     }
 
-    /// The factor, unless the passes that it took last time cost more than another.
-    fn fresh(&self, equation: &Equation, factor: Option<Factor<T>>, passes: usize) -> Result<Factor<T>> {
-        let (rank, active) = (self.design.rank(), equation.n_active());
-        let (pass, anew) = (4 * (active + rank) * rank, (active + rank / 2) * rank * rank / 4);
-        match factor {
-            Some(factor) if passes * pass < anew => Ok(factor),
-            _ => self.factor(equation.s, 1),
-        }
-    }
-
-    /// (Δw, Δb) of a system, and the passes.
-    fn one(&self, equation: &Equation, factor: &Factor<T>) -> Result<(Vec<f64>, usize)> {
+    /// (Δw, Δb) of a system, the factor that it was found with, and its passes: by the factor at hand, unless the passes
+    /// that it took last time, or takes now, cost more than another.
+    fn one(
+        &self,
+        equation: &Equation,
+        factor: Option<Factor<T>>,
+        passes: usize,
+    ) -> Result<(Factor<T>, Vec<f64>, usize)> {
         let rank = self.design.rank();
         let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
         let gathered = self.design.gather(&active);
         let design = Design::new(&gathered, active.len(), rank);
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
-        let mut system = System::new(equation, curvature, Some(factor));
-        for _ in 0..MAX_PASSES {
-            system.aim_by_own();
+        let worth = 1 + self.operations(active.len()) / (PASS_ALONE * 4 * (active.len() + rank) * rank);
+        let mut system = System::new(equation, curvature);
+        if let Some(factor) = factor.filter(|_| passes < worth) {
+            self.conjugate_alone(design, &mut system, worth, &factor)?;
+            if system.done {
+                return Ok((factor, system.direction, system.passes));
+            }
+            system.begin_anew();
+        }
+        let factor = self.factor(equation.s, 1)?;
+        self.conjugate_alone(design, &mut system, MAX_PASSES, &factor)?;
+        Ok((factor, system.direction, system.passes))
+    }
+
+    /// Conjugate gradients on one system, at most so many, on this thread.
+    fn conjugate_alone(&self, design: Design<T>, system: &mut System, passes: usize, factor: &Factor<T>) -> Result<()> {
+        let rank = design.rank();
+        for _ in 0..passes {
+            if !system.done {
+                system.aim_by(factor);
+            }
             if system.done {
                 break;
             }
@@ -314,7 +377,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
                 design.curved_times(&system.curvature, &system.search[..rank], system.search[rank], self.accuracy);
             system.advance(product, sum);
         }
-        Ok((system.direction, system.passes))
+        Ok(())
     }
 
     /// New factors where the passes of the last step took longer than they would have.
@@ -325,16 +388,13 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         n_active: usize,
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
-        let rank = self.design.rank();
-        // In operations, and what it takes to start a pass.
-        let pass = 4 * n_active * rank + 1_000_000 / equations.len();
-        let factor = |rows: usize| rows * rank * rank + rank * rank * rank / 2;
+        let pass = self.pass(n_active, equations.len());
         let spent = |equation: &Equation| preconditioner.passes[equation.plan] * pass;
-        let own_factor = |equation: &Equation| factor(equation.n_active());
+        let own_factor = |equation: &Equation| self.operations(equation.n_active());
         let (stale, fine): (Vec<&Equation>, Vec<&Equation>) =
             equations.iter().partition(|equation| spent(equation) > own_factor(equation));
         let own = stale.par_iter().map(|equation| self.factor(equation.s, 1)).collect::<Result<Vec<_>>>()?;
-        let shared = factor(n_active);
+        let shared = self.operations(n_active);
         let sharing = |equation: &Equation| preconditioner.own[equation.plan].is_none();
         let spent_sharing: usize =
             fine.iter().filter(|equation| sharing(equation)).map(|equation| spent(equation)).sum();
@@ -369,10 +429,11 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     }
 }
 
-/// Conjugate gradients on one system, with preconditioners of type P.
-struct System<'a, P> {
-    /// That of its own.
-    own: Option<&'a P>,
+/// Conjugate gradients on one system.
+struct System {
+    /// The problem that it belongs to.
+    plan: usize,
+    /// Since the preconditioner was last changed.
     passes: usize,
     curvature: Vec<f64>,
     /// Small enough, for ‖residual‖².
@@ -381,36 +442,31 @@ struct System<'a, P> {
     residual: Vec<f64>,
     search: Vec<f64>,
     energy: f64,
+    /// Whether the residual is small enough, or rounding lets it fall no more.
     done: bool,
 }
 
-impl<T: Working> System<'_, Factor<T>> {
-    /// The next search direction by its own preconditioner.
-    fn aim_by_own(&mut self) {
-        self.done |= self.is_solved();
-        if let Some(own) = self.own
-            && !self.done
-        {
-            let mut solved = self.residual.clone();
-            own.solve(&mut solved, self.residual.len());
-            self.aim(&solved);
-        }
-    }
-}
-
-impl<'a, P> System<'a, P> {
-    fn new(equation: &Equation, curvature: Vec<f64>, own: Option<&'a P>) -> Self {
-        let error = equation.error;
+impl System {
+    fn new(equation: &Equation, curvature: Vec<f64>) -> Self {
+        let (plan, error) = (equation.plan, equation.error);
         let mut residual: Vec<f64> = error.iter().map(|e| -e).collect();
         residual.push(equation.pull);
         let enough = (STEP_GAP * dot(error, error)).max(equation.enough);
         let direction = vec![0.0; residual.len()];
-        Self { own, passes: 0, curvature, enough, direction, residual, search: Vec::new(), energy: 0.0, done: false }
+        let (passes, search, energy, done) = (0, Vec::new(), 0.0, false);
+        Self { plan, passes, curvature, enough, direction, residual, search, energy, done }
     }
 
-    /// Whether the residual is small enough, after one step at least.
-    fn is_solved(&self) -> bool {
-        !self.search.is_empty() && dot(&self.residual, &self.residual) <= self.enough
+    /// Goes on with another preconditioner.
+    fn begin_anew(&mut self) {
+        (self.passes, self.search) = (0, Vec::new());
+    }
+
+    /// The next search direction, by a factor.
+    fn aim_by<T: Working>(&mut self, factor: &Factor<T>) {
+        let mut solved = self.residual.clone();
+        factor.solve(&mut solved, self.residual.len());
+        self.aim(&solved);
     }
 
     /// The next search direction, from the preconditioned residual.
@@ -442,5 +498,6 @@ impl<'a, P> System<'a, P> {
         }
         self.direction.iter_mut().zip(&self.search).for_each(|(d, p)| *d += t * p);
         self.residual.iter_mut().zip(&product).for_each(|(r, p)| *r -= t * p);
+        self.done = dot(&self.residual, &self.residual) <= self.enough;
     }
 }

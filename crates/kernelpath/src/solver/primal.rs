@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::certificate::{certify_features, feasible, weighted};
 use crate::cv::Record;
-use crate::design::{Accuracy, Design};
+use crate::design::{Accuracy, Design, with_numbers};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ledger::{Plan, record};
@@ -428,6 +428,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         let mut steps = 0;
+        // Those that took part, and those that turned out to have one: were they left out again, sets might go round.
+        let mut known = Vec::new();
         for _ in 0..depth.rounds {
             // From the first centre on little moves, and what moves is near a kink; columns that are there wait.
             let behind = |column: &Column| self.goes_on(column) && column.sigma <= column.widest;
@@ -440,9 +442,10 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             }
             let share = if centred { depth.then } else { depth.first };
             let all = self.is_smooth() || 2 * share > self.y.len() || !centred && steps < FIRST_STEPS;
-            let near = if all { Vec::new() } else { self.near(&at_work, share) };
+            let near = if all { Vec::new() } else { self.near(&at_work, share, &known) };
             if near.is_empty() || 2 * near.len() > self.y.len() || near.len() > self.copied {
                 self.step(&mut at_work, c, preconditioner)?;
+                self.round(&mut at_work, c, depth.enough)?;
                 steps += 1;
             } else {
                 if centred {
@@ -452,9 +455,16 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
                 }
                 self.descend_near(&mut at_work, &near, c, depth, preconditioner)?;
                 // If that did not do, rows that were too far have a part in it.
-                if centred { depth.then += depth.then / 2 } else { depth.first *= 2 }
+                if centred {
+                    depth.then += depth.then / 2;
+                } else {
+                    depth.first *= 2;
+                }
+                let changes = self.look_at(&mut at_work, c);
+                known = with_numbers(&references(&changes));
+                known.extend(near);
+                self.judge_all(&mut at_work, changes, depth.enough)?;
             }
-            self.round(&mut at_work, c, depth.enough)?;
         }
         Ok(())
     }
@@ -465,7 +475,16 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// b, a and S of every column and its gap, which is small enough at this share of the tolerance.
     fn round(&self, columns: &mut [&mut Column], c: f64, share: f64) -> Result<()> {
-        let changes: Vec<Vec<f64>> = columns.par_iter_mut().map(|column| self.look(column, c)).collect();
+        let changes = self.look_at(columns, c);
+        self.judge_all(columns, changes, share)
+    }
+
+    fn look_at(&self, columns: &mut [&mut Column], c: f64) -> Vec<Vec<f64>> {
+        columns.par_iter_mut().map(|column| self.look(column, c)).collect()
+    }
+
+    /// Given by how much a changed.
+    fn judge_all(&self, columns: &mut [&mut Column], changes: Vec<Vec<f64>>, share: f64) -> Result<()> {
         let images = self.pass_back(&changes)?;
         drop(changes);
         columns.par_iter_mut().zip(images).for_each(|(column, change)| {
@@ -478,8 +497,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// Zᵀ·V, for a step.
     fn pass_back(&self, v: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
-        let v: Vec<&[f64]> = v.iter().map(|v| &v[..]).collect();
-        self.device.pass_back(self.design, &v, self.accuracy, self.control)
+        self.device.pass_back(self.design, &references(v), self.accuracy, self.control)
     }
 
     /// Takes what shifts of a do to the errors of the columns.
@@ -502,8 +520,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         Ok(())
     }
 
-    /// Rows whose a may change soon: in any column inside a segment, or among about `share` nearest to a kink.
-    fn near(&self, columns: &[&mut Column], share: usize) -> Vec<usize> {
+    /// Rows whose a may change soon: those known, and in any column inside a segment, or among about `share` nearest to
+    /// a kink.
+    fn near(&self, columns: &[&mut Column], share: usize, known: &[usize]) -> Vec<usize> {
         let n = self.y.len();
         // Of many rows, some say well enough how far to go.
         let stride = 1 + n / SAMPLE;
@@ -517,6 +536,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         };
         let reaches: Vec<f64> = columns.par_iter().map(reach).collect();
         let mut chosen = vec![0.0; n];
+        for &i in known {
+            chosen[i] = 1.0;
+        }
         chosen.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, chosen)| {
             let mut before = vec![0.0; chosen.len()];
             for (column, &reach) in columns.iter().zip(&reaches) {
@@ -846,6 +868,10 @@ fn sum_over<const K: usize>(n: usize, of: impl Fn(Range<usize>) -> [f64; K] + Sy
     let chunks: Vec<[f64; K]> =
         (0..n.div_ceil(CHUNK)).into_par_iter().map(|chunk| of(chunk * CHUNK..n.min((chunk + 1) * CHUNK))).collect();
     added(&chunks)
+}
+
+fn references(columns: &[Vec<f64>]) -> Vec<&[f64]> {
+    columns.iter().map(|column| &column[..]).collect()
 }
 
 fn added<const K: usize>(parts: &[[f64; K]]) -> [f64; K] {
