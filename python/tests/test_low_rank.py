@@ -848,7 +848,7 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
 import sys
 import numpy as np
-from kernelpath import KernelSVC, _progress
+from kernelpath import KernelLogistic, KernelSVC, _progress
 phases = []
 def progress(self, done, total, phase):
     if phase == "{phase}" and done and not phases:
@@ -857,10 +857,10 @@ def progress(self, done, total, phase):
 _progress.ProgressLine.__call__ = progress
 rng = np.random.RandomState(0)
 X = rng.standard_normal(({n}, {p}))
-y = np.where(rng.rand({n}) < 0.5, 1.0, -1.0)
-clf = KernelSVC(
+y = rng.randint({classes}, size={n})
+clf = {estimator}(
     kernel="laplacian", gamma=1.0 / {p}, low_rank=True, landmarks="uniform", n_landmarks={m},
-    Cs=np.logspace(-2, 6, 300), tol=1e-10, random_state=0, verbose=1, solver="{solver}",
+    Cs=np.logspace(-2, 6, 300), tol=1e-10, random_state=0, verbose=1, {setting},
 )
 try:
     clf.fit(X, y)
@@ -873,12 +873,17 @@ print("not interrupted")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize(
-    ("phase", "n", "p", "m", "solver"),
-    [("kernel", 20_000, 200, 800, "auto"), ("path", 8000, 5, 200, "newton"), ("path", 8000, 5, 200, "spectral")],
+    ("phase", "n", "p", "m", "classes", "estimator", "setting"),
+    [
+        ("kernel", 20_000, 200, 800, 2, "KernelSVC", "solver='auto'"),
+        ("path", 8000, 5, 200, 2, "KernelSVC", "solver='newton'"),
+        ("path", 8000, 5, 200, 2, "KernelSVC", "solver='spectral'"),
+        ("path", 8000, 5, 200, 3, "KernelLogistic", "multi_class='multinomial'"),
+    ],
 )
-def test_interrupt_is_heard_within_a_second(phase, n, p, m, solver):
+def test_interrupt_is_heard_within_a_second(phase, n, p, m, classes, estimator, setting):
     """While features are computed, and while models are solved."""
-    child = CHILD.format(phase=phase, n=n, p=p, m=m, solver=solver)
+    child = CHILD.format(phase=phase, n=n, p=p, m=m, classes=classes, estimator=estimator, setting=setting)
     output, seconds = interrupted_in(phase, textwrap.dedent(child))
     assert output.strip() == "interrupted"
     assert seconds < 1.0
