@@ -52,18 +52,13 @@ pub(super) struct Equation<'a> {
     /// The problem that it belongs to, whose factor is kept.
     pub plan: usize,
     pub s: &'a [f64],
+    /// Rows that take part.
+    pub n_active: usize,
     pub error: &'a [f64],
     /// ρ.
     pub pull: f64,
     /// Small enough, for ‖residual‖², whatever ‖e‖² is.
     pub enough: f64,
-}
-
-impl Equation<'_> {
-    /// Rows that take part.
-    fn n_active(&self) -> usize {
-        self.s.iter().filter(|s| **s > 0.0).count()
-    }
 }
 
 /// What conjugate gradients divide by: factors of earlier systems, kept as long as they serve.
@@ -170,7 +165,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             .map(|i| equations.iter().map(|equation| equation.s[i]).sum::<f64>() / equations.len() as f64)
             .collect();
         let active: Vec<usize> = (0..n).filter(|&i| mean[i] > 0.0).collect();
-        let inside: usize = equations.iter().map(Equation::n_active).sum();
+        let inside: usize = equations.iter().map(|equation| equation.n_active).sum();
         let few = active.len() <= MOST_AT_ONCE && equations.iter().all(|equation| self.has_few_rows(equation));
         if few || 2 * inside < equations.len() * active.len() {
             return self.apart(equations, preconditioner);
@@ -250,7 +245,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
 
     /// Passes over so many rows, for so many systems at once, that cost as much as a factor of one.
     fn worth(&self, equation: &Equation, rows: usize, systems: usize) -> usize {
-        1 + self.operations(equation.n_active()) / self.pass(rows, systems)
+        1 + self.operations(equation.n_active) / self.pass(rows, systems)
     }
 
     /// Operations that take as long as the part of a system in a pass for so many, and what it takes to start it.
@@ -262,7 +257,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     /// Whether a factor of a system is cheap in the dimensions of its rows.
     fn has_few_rows(&self, equation: &Equation) -> bool {
         let most = if self.accuracy == Accuracy::Working { self.design.rank().min(LARGEST_BY_ROWS) } else { 0 };
-        equation.n_active() <= most
+        equation.n_active <= most
     }
 
     /// (Δw, Δb) of every system by a factor of its own, where they have few rows, or few in common.
@@ -348,7 +343,8 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let gathered = self.design.gather(&active);
         let design = Design::new(&gathered, active.len(), rank);
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
-        let worth = 1 + self.operations(active.len()) / (PASS_ALONE * 4 * (active.len() + rank) * rank);
+        let pass = PASS_ALONE * 4 * (active.len() + rank) * rank;
+        let worth = 1 + self.operations(active.len()) / pass.max(1); // no features: no operations
         let mut system = System::new(equation, curvature);
         if let Some(factor) = factor.filter(|_| passes < worth) {
             self.conjugate_alone(design, &mut system, worth, &factor)?;
@@ -390,7 +386,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     ) -> Result<()> {
         let pass = self.pass(n_active, equations.len());
         let spent = |equation: &Equation| preconditioner.passes[equation.plan] * pass;
-        let own_factor = |equation: &Equation| self.operations(equation.n_active());
+        let own_factor = |equation: &Equation| self.operations(equation.n_active);
         let (stale, fine): (Vec<&Equation>, Vec<&Equation>) =
             equations.iter().partition(|equation| spent(equation) > own_factor(equation));
         let own = stale.par_iter().map(|equation| self.factor(equation.s, 1)).collect::<Result<Vec<_>>>()?;

@@ -479,11 +479,12 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         self.judge_all(columns, changes, share)
     }
 
+    /// b, a and S of every column; by how much a changed.
     fn look_at(&self, columns: &mut [&mut Column], c: f64) -> Vec<Vec<f64>> {
         columns.par_iter_mut().map(|column| self.look(column, c)).collect()
     }
 
-    /// Given by how much a changed.
+    /// The gaps, and what is to be done next, given by how much a changed.
     fn judge_all(&self, columns: &mut [&mut Column], changes: Vec<Vec<f64>>, share: f64) -> Result<()> {
         let images = self.pass_back(&changes)?;
         drop(changes);
@@ -726,10 +727,11 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         }
         let Self { device, design, rows, copied, accuracy, control, .. } = *self;
         let equations: Vec<Equation> = columns
-            .iter()
+            .par_iter()
             .map(|Column { plan, s, error, scale, shift, .. }| Equation {
                 plan: *plan,
                 s,
+                n_active: s.iter().filter(|s| **s > 0.0).count(),
                 error,
                 pull: shift.iter().map(|(_, shift)| shift).sum(),
                 enough: 0.04 * self.settings.tol * scale,
