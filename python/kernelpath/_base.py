@@ -333,6 +333,7 @@ class _KernelPathBase(BaseEstimator):
         surfaces = [t.surface for t in tuned]
         gaps, status = [s.gaps for s in surfaces], [s.status for s in surfaces]
         self.gaps_ = self._joined(self._by_gamma(g) for g in gaps)
+        self.gap_noise_ = self._joined(self._by_gamma(s.gap_noise) for s in surfaces)
         self.status_ = self._joined(self._by_gamma(s) for s in status)
         # A start that is optimal took one look.
         steps = [np.maximum(s.n_iter, of != NOT_RUN) for s, of in zip(surfaces, status, strict=True)]

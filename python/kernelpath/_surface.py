@@ -35,6 +35,11 @@ class Surface:
         return self._side_by_side("gaps")
 
     @property
+    def gap_noise(self) -> Matrix:
+        """Rounding noise of the gaps."""
+        return self._side_by_side("gap_noise")
+
+    @property
     def status(self) -> npt.NDArray[np.str_]:
         """How each solve ended."""
         return np.array(_core.STATUS_NAMES)[self._side_by_side("status")]

@@ -509,6 +509,12 @@ impl PathFit {
         of_records(py, &self.fit.records, |r| r.certificate.gap())
     }
 
+    /// Rounding noise of the gaps, shape (n_folds + 1, n_C); inf where not run.
+    #[getter]
+    fn gap_noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        of_records(py, &self.fit.records, |r| r.certificate.relative_noise())
+    }
+
     /// Solver steps, shape (n_folds + 1, n_C).
     #[getter]
     fn n_iter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {

@@ -14,18 +14,20 @@ use rayon::prelude::*;
 use crate::loss::{Loss, best_intercept};
 use crate::simd::{dot, sum_in_lanes};
 
-/// Objective values and gap of a model.
+/// Objective values and gap of a model, as computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
     /// P(β, b).
     pub primal: f64,
     /// D(θ).
     pub dual: f64,
+    /// How far rounding may have taken P − D from what it is for the kernel in double precision.
+    pub noise: f64,
 }
 
 impl Certificate {
     /// What is known of a model that was never computed: nothing.
-    pub const NONE: Self = Self { primal: f64::INFINITY, dual: f64::NEG_INFINITY };
+    pub const NONE: Self = Self { primal: f64::INFINITY, dual: f64::NEG_INFINITY, noise: f64::INFINITY };
 
     /// Whether the gap is known to be at most so large.
     fn within(&self, enough: f64) -> bool {
@@ -34,14 +36,58 @@ impl Certificate {
 
     /// (P − D) / max(|P|, |D|).
     pub fn gap(&self) -> f64 {
+        self.relative(self.primal - self.dual)
+    }
+
+    /// The noise over max(|P|, |D|): the gap of the model lies within it of [`gap`](Self::gap).
+    pub fn relative_noise(&self) -> f64 {
+        self.relative(self.noise)
+    }
+
+    /// Whether P, D and the noise are numbers.
+    pub fn is_finite(&self) -> bool {
+        self.primal.is_finite() && self.dual.is_finite() && self.noise.is_finite()
+    }
+
+    fn relative(&self, value: f64) -> f64 {
         let scale = self.primal.abs().max(self.dual.abs());
         if scale == 0.0 {
             0.0
         } else if scale.is_finite() {
-            (self.primal - self.dual) / scale
+            value / scale
         } else {
             f64::INFINITY
         }
+    }
+}
+
+/// How well the kernel matrix is known: entry (i, j) up to about `relative`·√(K_ii K_jj), one standard error.
+#[derive(Debug, Clone)]
+pub struct KernelError {
+    /// Error of an entry beside the two diagonal entries.
+    pub relative: f64,
+    /// √K_ii.
+    pub roots: Vec<f64>,
+}
+
+/// Roundings of double precision that an entry of a kernel matrix is off by: those of a distance, of γ times it and of
+/// the exponential function.
+const ENTRY_ROUNDINGS: f64 = 4.0;
+
+/// Roundings are taken as independent: so many standard errors are not exceeded in practice.
+pub(crate) const STANDARD_ERRORS: f64 = 6.0;
+
+impl KernelError {
+    /// Of entries computed in double precision and stored up to `stored` of them; `diagonal` is that of K.
+    pub fn new(stored: f64, diagonal: &[f64]) -> Self {
+        let roots = diagonal.iter().map(|d| d.abs().sqrt()).collect();
+        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, roots }
+    }
+
+    /// The error of (Kβ)_i over √K_ii: that of the entries, and that of their sum.
+    pub(crate) fn of_product(&self, beta: &[f64]) -> f64 {
+        let size = beta.iter().zip(&self.roots).map(|(beta, root)| (beta * root) * (beta * root)).sum::<f64>().sqrt();
+        (self.relative + 2.0 * (beta.len() as f64).sqrt() * f64::EPSILON) * size
     }
 }
 
@@ -62,11 +108,12 @@ pub struct Claim<'a> {
 /// to the domain and the heavier sign shrunk until Σθ = 0; and for a smooth loss its slopes at f, at the intercept where
 /// they sum to 0.
 ///
-/// Where a θ differs from β, `k_times` must give Kθ, of several at once.
+/// Where a θ differs from β, `k_times` must give Kθ, of several at once; `error` says how well K is known.
 pub fn certify(
     loss: Loss,
     y: &[f64],
     claims: &[Claim],
+    error: &KernelError,
     enough: f64,
     k_times: impl Fn(&[&[f64]]) -> Vec<Vec<f64>>,
 ) -> Vec<Certificate> {
@@ -81,15 +128,19 @@ pub fn certify(
     for (&k, product) in changed.iter().zip(images(&changed_thetas, &k_times)) {
         dual_squares[k] = dot(&thetas[k], &product);
     }
-    let certificate = |k: usize| {
-        let Claim { weight, b, k_beta, .. } = claims[k];
+    let certificate = |k: usize, theta: &[f64], dual_square: f64| {
+        let Claim { weight, beta, b, k_beta } = claims[k];
         let primal = losses(loss, y, weight, b, k_beta) + 0.5 * squares[k];
-        let dual = dual_losses(loss, y, weight, &thetas[k]) - 0.5 * dual_squares[k];
-        let same = (primal - dual).abs() <= rounding(loss, y, weight, b, k_beta);
-        Certificate { primal, dual: if same { primal } else { dual } }
+        let dual = dual_losses(loss, y, weight, theta) - 0.5 * dual_square;
+        let spread = error.of_product(beta);
+        let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
+        Certificate { primal, dual, noise }
     };
-    let mut certificates: Vec<Certificate> =
-        (0..claims.len()).into_par_iter().with_min_len(least).map(certificate).collect();
+    let mut certificates: Vec<Certificate> = (0..claims.len())
+        .into_par_iter()
+        .with_min_len(least)
+        .map(|k| certificate(k, &thetas[k], dual_squares[k]))
+        .collect();
     if loss.kinks(0.0).is_some() {
         return certificates;
     }
@@ -97,9 +148,9 @@ pub fn certify(
     let slopes: Vec<Vec<f64>> = short.par_iter().with_min_len(least).map(|&k| slopes(loss, y, claims[k])).collect();
     let products = images(&slopes.iter().map(|theta| &theta[..]).collect::<Vec<_>>(), &k_times);
     for ((k, theta), product) in short.into_iter().zip(&slopes).zip(products) {
-        let dual = dual_losses(loss, y, claims[k].weight, theta) - 0.5 * dot(theta, &product);
-        if dual > certificates[k].dual {
-            certificates[k].dual = dual;
+        let next = certificate(k, theta, dot(theta, &product));
+        if next.dual > certificates[k].dual || certificates[k].dual.is_nan() {
+            certificates[k] = next;
         }
     }
     certificates
@@ -110,22 +161,33 @@ fn images(thetas: &[&[f64]], k_times: impl Fn(&[&[f64]]) -> Vec<Vec<f64>>) -> Ve
     if thetas.is_empty() { Vec::new() } else { k_times(thetas) }
 }
 
-/// The certificate of a model on features, K = ZZᵀ: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ. `theta` must be
-/// [feasible], and `image` is Zᵀθ.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn certify_features(
-    loss: Loss,
-    y: &[f64],
-    weight: &[f64],
-    w: &[f64],
-    b: f64,
-    f: &[f64],
-    theta: &[f64],
-    image: &[f64],
-) -> Certificate {
+/// A model on features, K = ZZᵀ, to be judged: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ.
+pub(crate) struct FeatureClaim<'a> {
+    /// C·wᵢ.
+    pub weight: &'a [f64],
+    pub w: &'a [f64],
+    pub b: f64,
+    /// Zw.
+    pub f: &'a [f64],
+    /// Which must be [feasible].
+    pub theta: &'a [f64],
+    /// Zᵀθ.
+    pub image: &'a [f64],
+}
+
+/// The error of Zw, given that of each feature.
+pub(crate) fn feature_error(w: &[f64], error: &[f64]) -> f64 {
+    w.iter().zip(error).map(|(w, error)| square(w * error)).sum::<f64>().sqrt()
+}
+
+/// The certificate of a model on features; `error` holds that of each feature.
+pub(crate) fn certify_features(loss: Loss, y: &[f64], claim: &FeatureClaim, error: &[f64]) -> Certificate {
+    let FeatureClaim { weight, w, b, f, theta, image } = *claim;
     let primal = losses(loss, y, weight, b, f) + 0.5 * dot(w, w);
     let dual = dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image);
-    Certificate { primal, dual: if (primal - dual).abs() <= rounding(loss, y, weight, b, f) { primal } else { dual } }
+    let spread = feature_error(w, error);
+    let ones = vec![1.0; y.len()];
+    Certificate { primal, dual, noise: noise(loss, [y, weight, theta, theta, f, &ones], b, spread) }
 }
 
 /// Σ w L(y, f + b).
@@ -151,17 +213,40 @@ pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) 
     )[0]
 }
 
-/// Objectives that differ by the rounding of the losses are equal: both can be 0, where all targets are the same.
-fn rounding(loss: Loss, y: &[f64], weight: &[f64], b: f64, f: &[f64]) -> f64 {
-    loss.sum(
-        [y, weight, f],
+/// How far rounding may have taken P − D: `columns` are y, C·w, β, θ, f = Kβ and roots, and f_i is off by `spread` times
+/// the root of row i (one standard error).
+///
+/// With θ = β, P − D is a sum over rows of terms C·w (L(f + b) + L*(−β/(C·w))) + βf, whose slope in f is what β misses of
+/// C·w times a slope of the loss: nothing at the optimum, but for rows at a kink. Beside that, f + b − y is rounded, each
+/// term of the sums is, and what Σθ misses of 0 counts b times.
+fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f64 {
+    let [variance, surplus] = loss.sum(
+        columns,
         #[inline(always)]
-        |loss, [y, w, f]| {
-            let error = 8.0 * f64::EPSILON * (y.abs() + f.abs() + b.abs());
-            let (below, above) = (loss.pull(y, f + b - error), loss.pull(y, f + b + error));
-            [weighted(w, error * below.abs().max(above.abs()))]
+        |loss, [y, w, beta, theta, f, root]| {
+            let (error, digits) = (root * spread, f64::EPSILON * (y.abs() + f.abs() + b.abs()));
+            let reach = STANDARD_ERRORS * (error + digits);
+            let (below, above) = (w * loss.pull(y, f + b - reach), w * loss.pull(y, f + b + reach));
+            let middle = 0.5 * (beta + theta);
+            let mismatch = (middle - below).abs().max((middle - above).abs()) + 0.5 * (beta - theta).abs();
+            let slope = below.abs().max(above.abs());
+            let terms = w * loss.value(y, f + b) + (beta * f).abs() + (theta * y).abs();
+            let errors = square(mismatch * error) + square(slope * digits) + square(f64::EPSILON * terms);
+            [weighted_by(w, errors), theta]
         },
-    )[0]
+    );
+    STANDARD_ERRORS * variance.sqrt() + (b * surplus).abs()
+}
+
+#[inline(always)]
+fn square(x: f64) -> f64 {
+    x * x
+}
+
+/// The value, and 0 at weight 0 whatever it is.
+#[inline(always)]
+fn weighted_by(w: f64, value: f64) -> f64 {
+    if w == 0.0 { 0.0 } else { value }
 }
 
 /// θ = w a(f + b), with b moved to where Σθ = 0.
@@ -206,8 +291,8 @@ pub(crate) fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> V
             )
         },
     );
-    // Rounding of the sums themselves is no infeasibility.
-    if (positive - negative).abs() > 1e-13 * positive.max(negative) * (theta.len() as f64).sqrt() {
+    // Rounding of the sums themselves is no infeasibility (and is counted in the noise).
+    if (positive - negative).abs() > 1e-15 * positive.max(negative) * (theta.len() as f64).sqrt() {
         let smaller = positive.min(negative);
         for t in &mut theta {
             let side = if *t > 0.0 { positive } else { negative };
@@ -227,7 +312,7 @@ mod tests {
     fn judge(c: f64, beta: [f64; 2], b: f64) -> Certificate {
         let claim = Claim { weight: &[c, c], beta: &beta, b, k_beta: &beta };
         let same = |thetas: &[&[f64]]| thetas.iter().map(|theta| theta.to_vec()).collect();
-        certify(Loss::Hinge, &[1.0, -1.0], &[claim], 0.0, same)[0]
+        certify(Loss::Hinge, &[1.0, -1.0], &[claim], &KernelError::new(0.0, &[1.0; 2]), 0.0, same)[0]
     }
 
     #[test]
@@ -257,7 +342,8 @@ mod tests {
                 let (y, weight) = ([2.0 * scale, -scale, 0.5 * scale], [c; 3]);
                 let beta = [0.3 * scale, -0.2 * scale, -0.1 * scale];
                 let claim = Claim { weight: &weight, beta: &beta, b: 0.1 * scale, k_beta: &beta };
-                certify(loss, &y, &[claim], 0.0, |t| t.iter().map(|t| t.to_vec()).collect())[0].gap()
+                let error = KernelError::new(0.0, &[1.0; 3]);
+                certify(loss, &y, &[claim], &error, 0.0, |t| t.iter().map(|t| t.to_vec()).collect())[0].gap()
             };
             let expected = gap(1.0);
             assert!(expected > 0.01, "{loss:?}: {expected}");

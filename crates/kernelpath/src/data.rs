@@ -135,20 +135,20 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// ‖xₐ − x_b‖².
-    pub(crate) fn squared_distance(&self, a: usize, b: usize) -> f64 {
-        self.sum_over_differences(a, b, |d| d * d)
+    /// ‖x − z‖² of row `a` of this and row `b` of `other`.
+    pub(crate) fn squared_distance(&self, a: usize, other: &Self, b: usize) -> f64 {
+        self.sum_over_differences(a, other, b, |d| d * d)
     }
 
-    /// ‖xₐ − x_b‖₁.
-    pub(crate) fn l1_distance(&self, a: usize, b: usize) -> f64 {
-        self.sum_over_differences(a, b, f64::abs)
+    /// ‖x − z‖₁ of row `a` of this and row `b` of `other`.
+    pub(crate) fn l1_distance(&self, a: usize, other: &Self, b: usize) -> f64 {
+        self.sum_over_differences(a, other, b, f64::abs)
     }
 
-    fn sum_over_differences(&self, a: usize, b: usize, of: impl Fn(f64) -> f64) -> f64 {
-        match self {
-            Self::Csr(x) => x.differences(a, b).map(of).sum(),
-            _ => (0..self.ncols()).map(|j| of(self.get(a, j) - self.get(b, j))).sum(),
+    fn sum_over_differences(&self, a: usize, other: &Self, b: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match (self, other) {
+            (Self::Csr(x), Self::Csr(z)) => x.differences(a, z, b).map(of).sum(),
+            _ => (0..self.ncols()).map(|j| of(self.get(a, j) - other.get(b, j))).sum(),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'a> Rows<'a> {
     fn compare_rows(&self, a: usize, b: usize) -> Ordering {
         let sign = |d: f64| d.partial_cmp(&0.0).filter(|order| order.is_ne());
         let first = match self {
-            Self::Csr(x) => x.differences(a, b).find_map(sign),
+            Self::Csr(x) => x.differences(a, x, b).find_map(sign),
             _ => (0..self.ncols()).find_map(|j| sign(self.get(a, j) - self.get(b, j))),
         };
         first.unwrap_or(Ordering::Equal)

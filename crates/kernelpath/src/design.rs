@@ -10,6 +10,7 @@ use faer::{Accum, Mat, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::gram::corrected;
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
 use crate::skinny;
@@ -31,14 +32,36 @@ pub(crate) enum Accuracy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Design<'a, T> {
     values: &'a [T],
+    /// [Corrections](crate::gram::residue) of the values, for products in double precision; or none.
+    residues: &'a [i16],
     n: usize,
     rank: usize,
 }
 
+/// A copy of some rows.
+#[derive(Debug)]
+pub(crate) struct Gathered<T> {
+    values: Vec<T>,
+    residues: Vec<i16>,
+    n: usize,
+    rank: usize,
+}
+
+impl<T: Working> Gathered<T> {
+    pub fn design(&self) -> Design<'_, T> {
+        Design { values: &self.values, residues: &self.residues, n: self.n, rank: self.rank }
+    }
+
+    /// The values, row after row.
+    pub fn into_values(self) -> Vec<T> {
+        self.values
+    }
+}
+
 impl<'a, T: Working> Design<'a, T> {
     /// `values` holds `rank` numbers for each of `n` rows.
-    pub fn new(values: &'a [T], n: usize, rank: usize) -> Self {
-        Self { values, n, rank }
+    pub fn new(values: &'a [T], residues: &'a [i16], n: usize, rank: usize) -> Self {
+        Self { values, residues, n, rank }
     }
 
     pub fn n(&self) -> usize {
@@ -57,22 +80,25 @@ impl<'a, T: Working> Design<'a, T> {
         &self.values[rows.start * self.rank..rows.end * self.rank]
     }
 
+    /// Some rows in double precision.
+    fn wide_band(&self, rows: Range<usize>) -> Vec<f64> {
+        let at = rows.start * self.rank..rows.end * self.rank;
+        widened(&self.values[at.clone()], if self.residues.is_empty() { &[] } else { &self.residues[at] })
+    }
+
     fn bands(&self) -> impl IndexedParallelIterator<Item = Range<usize>> {
         let n = self.n;
         (0..n.div_ceil(BAND)).into_par_iter().map(move |band| band * BAND..n.min((band + 1) * BAND))
     }
 
-    /// A copy of some rows.
-    pub fn gather(&self, rows: &[usize]) -> Vec<T> {
-        let mut values = vec![T::default(); rows.len() * self.rank];
-        let length = self.rank.max(1);
-        let bands = values.par_chunks_mut(BAND * length).zip(rows.par_chunks(BAND));
-        bands.for_each(|(values, rows)| {
-            for (target, &i) in values.chunks_exact_mut(length).zip(rows) {
-                target.copy_from_slice(self.row(i));
-            }
-        });
-        values
+    /// A copy of some rows, for products of this accuracy.
+    pub fn gather(&self, rows: &[usize], accuracy: Accuracy) -> Gathered<T> {
+        let (n, rank) = (rows.len(), self.rank);
+        let residues = match accuracy {
+            Accuracy::Double if !self.residues.is_empty() => gathered(self.residues, rows, rank),
+            _ => Vec::new(),
+        };
+        Gathered { values: gathered(self.values, rows, rank), residues, n, rank }
     }
 
     /// The first features of all rows, in f64, row after row.
@@ -96,7 +122,7 @@ impl<'a, T: Working> Design<'a, T> {
                 let w: Vec<T> = w.into_iter().map(T::narrow).collect();
                 self.times_in(&w, |rows| self.band(rows).into(), control)
             }
-            Accuracy::Double => self.times_in(&w, |rows| widened(self.band(rows)).into(), control),
+            Accuracy::Double => self.times_in(&w, |rows| self.wide_band(rows).into(), control),
         }
     }
 
@@ -137,11 +163,14 @@ impl<'a, T: Working> Design<'a, T> {
             .par_chunks(BAND)
             .map(|rows| {
                 control.check()?;
-                let band: Cow<[T]> =
-                    if most { self.band(rows[0]..rows[0] + rows.len()).into() } else { self.gather(rows).into() };
+                let gathered = if most { None } else { Some(self.gather(rows, accuracy)) };
+                let (from, range) = match &gathered {
+                    None => (*self, rows[0]..rows[0] + rows.len()),
+                    Some(gathered) => (gathered.design(), 0..rows.len()),
+                };
                 Ok(match accuracy {
-                    Accuracy::Working => widened(&columns_times(&band, self.rank, &parts_of(v, rows))),
-                    Accuracy::Double => columns_times(&widened(&band), self.rank, &parts_of(v, rows)),
+                    Accuracy::Working => widened(&columns_times(from.band(range), self.rank, &parts_of(v, rows)), &[]),
+                    Accuracy::Double => columns_times(&from.wide_band(range), self.rank, &parts_of(v, rows)),
                 })
             })
             .collect::<Result<Vec<Vec<f64>>>>()?;
@@ -155,28 +184,19 @@ impl<'a, T: Working> Design<'a, T> {
     /// ZᵀS(Zp + 1·shift) and the sum of S(Zp + 1·shift), in one pass over Z on this thread.
     pub fn curved_times(&self, s: &[f64], p: &[f64], shift: f64, accuracy: Accuracy) -> (Vec<f64>, f64) {
         match accuracy {
-            Accuracy::Working => self.curved_times_in::<T>(s, p, shift),
-            Accuracy::Double => self.curved_times_in::<f64>(s, p, shift),
-        }
-    }
-
-    fn curved_times_in<R: Working>(&self, s: &[f64], p: &[f64], shift: f64) -> (Vec<f64>, f64) {
-        let p: Vec<R> = p.iter().map(|p| R::narrow(*p)).collect();
-        let (mut product, mut sum) = (vec![R::default(); self.rank], 0.0);
-        vectorise(
-            #[inline(always)]
-            || {
-                for (row, s) in self.values.chunks_exact(self.rank).zip(s) {
-                    let u = s * (dot_in_lanes(row, &p).wide() + shift);
-                    sum += u;
-                    let u = R::narrow(u);
-                    for (product, z) in product.iter_mut().zip(row) {
-                        *product += u * R::narrow(z.wide());
-                    }
+            Accuracy::Working => curved_times::<T, T>(self.values, s, p, shift),
+            Accuracy::Double if self.residues.is_empty() => curved_times::<T, f64>(self.values, s, p, shift),
+            Accuracy::Double => {
+                let (mut product, mut sum) = (vec![0.0; self.rank], 0.0);
+                for start in (0..self.n).step_by(BAND) {
+                    let rows = start..self.n.min(start + BAND);
+                    let (part, part_sum) = curved_times::<f64, f64>(&self.wide_band(rows.clone()), &s[rows], p, shift);
+                    product.iter_mut().zip(part).for_each(|(product, part)| *product += part);
+                    sum += part_sum;
                 }
-            },
-        );
-        (product.into_iter().map(R::wide).collect(), sum)
+                (product, sum)
+            }
+        }
     }
 
     /// The upper triangle of [Z 1]ᵀ S [Z 1], in the precision of R, summed over `groups` of rows side by side.
@@ -220,6 +240,40 @@ impl<'a, T: Working> Design<'a, T> {
         };
         Ok(parts.into_iter().reduce(add).unwrap_or_else(|| Mat::zeros(order, order)))
     }
+}
+
+/// [`Design::curved_times`] on rows stored as T, in the precision of R.
+fn curved_times<T: Working, R: Working>(values: &[T], s: &[f64], p: &[f64], shift: f64) -> (Vec<f64>, f64) {
+    let rank = p.len();
+    let p: Vec<R> = p.iter().map(|p| R::narrow(*p)).collect();
+    let (mut product, mut sum) = (vec![R::default(); rank], 0.0);
+    vectorise(
+        #[inline(always)]
+        || {
+            for (row, s) in values.chunks_exact(rank).zip(s) {
+                let u = s * (dot_in_lanes(row, &p).wide() + shift);
+                sum += u;
+                let u = R::narrow(u);
+                for (product, z) in product.iter_mut().zip(row) {
+                    *product += u * R::narrow(z.wide());
+                }
+            }
+        },
+    );
+    (product.into_iter().map(R::wide).collect(), sum)
+}
+
+/// The given rows of `length` numbers each.
+fn gathered<V: Copy + Default + Send + Sync>(values: &[V], rows: &[usize], length: usize) -> Vec<V> {
+    let mut copy = vec![V::default(); rows.len() * length];
+    let length = length.max(1);
+    let bands = copy.par_chunks_mut(BAND * length).zip(rows.par_chunks(BAND));
+    bands.for_each(|(copy, rows)| {
+        for (target, &i) in copy.chunks_exact_mut(length).zip(rows) {
+            target.copy_from_slice(&values[i * length..(i + 1) * length]);
+        }
+    });
+    copy
 }
 
 /// A·B, on this thread.
@@ -274,8 +328,21 @@ pub(crate) fn with_numbers(columns: &[&[f64]]) -> Vec<usize> {
     (0..numbers.len()).filter(|&i| numbers[i]).collect()
 }
 
-fn widened<R: Working>(values: &[R]) -> Vec<f64> {
-    values.iter().map(|value| value.wide()).collect()
+/// In double precision, with corrections if there are any.
+fn widened<R: Working>(values: &[R], residues: &[i16]) -> Vec<f64> {
+    if residues.is_empty() {
+        return values.iter().map(|value| value.wide()).collect();
+    }
+    let mut wide = vec![0.0; values.len()];
+    vectorise(
+        #[inline(always)]
+        || {
+            for ((wide, value), residue) in wide.iter_mut().zip(values).zip(residues) {
+                *wide = corrected(*value, *residue);
+            }
+        },
+    );
+    wide
 }
 
 #[cfg(test)]
@@ -288,7 +355,7 @@ mod tests {
         let (n, rank, columns) = (3 * BAND + 7, 5, 3);
         let mut rng = fastrand::Rng::with_seed(1);
         let z: Vec<f32> = (0..n * rank).map(|_| rng.f32() - 0.5).collect();
-        let design = Design::new(&z, n, rank);
+        let design = Design::new(&z, &[], n, rank);
         for share in [1.0, 0.5, 0.01, 0.0] {
             let mut entry = || if rng.f64() < share { rng.f64() - 0.5 } else { 0.0 };
             let v: Vec<Vec<f64>> = (0..columns).map(|_| (0..n).map(|_| entry()).collect()).collect();

@@ -11,12 +11,16 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use crate::data::Rows;
+use crate::design::Design;
 use crate::device::{Cpu, Device};
 use crate::error::{Error, Result, human};
-use crate::gram::{Entry, TILE, Tile, available_memory, overflow, shift_for, zeroed};
+use crate::gram::{
+    Entry, STORAGE_ERROR, TILE, Tile, available_memory, corrected, overflow, residue, shift_for, zeroed,
+};
 use crate::kernel::{KernelFn, Shape};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
+use crate::solver::Working;
 
 /// Rows that one thread turns into features at once: enough to make packing the landmarks cheap beside the products.
 const BLOCK: usize = 256;
@@ -64,18 +68,22 @@ pub struct Features<T> {
     n: usize,
     rank: usize,
     values: Values<T>,
+    /// How far each feature may be from what double precision has for it, one standard error.
+    errors: Vec<f64>,
 }
 
+/// Z and, in single precision, its [corrections](residue), one after the other.
 #[derive(Debug)]
 enum Values<T> {
-    Memory(Vec<T>),
+    Memory(Vec<T>, Vec<i16>),
     File(MmapMut, PhantomData<T>),
 }
 
 impl<T: Entry> Features<T> {
     /// Bytes that `rank` features of `n` rows take.
     pub fn bytes(n: usize, rank: usize) -> u64 {
-        n as u64 * rank as u64 * size_of::<T>() as u64
+        let entry = size_of::<T>() + if T::IS_ROUGH { size_of::<i16>() } else { 0 };
+        n as u64 * rank as u64 * entry as u64
     }
 
     /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool.
@@ -98,20 +106,57 @@ impl<T: Entry> Features<T> {
             return Err(Error::Features { got: x.ncols(), expected: nystrom.width() });
         }
         let (n, rank) = (rows.len(), nystrom.rank());
+        let failed = || Error::FeatureMemory {
+            rows: n,
+            rank,
+            need: Self::bytes(n, rank),
+            available: available_memory().unwrap_or(0),
+            could_halve: size_of::<T>() == 8,
+            could_spill: true,
+        };
         let values = match storage {
-            Storage::Memory => Values::Memory(zeroed(n * rank).ok_or_else(|| Error::FeatureMemory {
-                rows: n,
-                rank,
-                need: Self::bytes(n, rank),
-                available: available_memory().unwrap_or(0),
-                could_halve: size_of::<T>() == 8,
-                could_spill: true,
-            })?),
+            Storage::Memory => {
+                let residues = if T::IS_ROUGH { zeroed(n * rank).ok_or_else(failed)? } else { Vec::new() };
+                Values::Memory(zeroed(n * rank).ok_or_else(failed)?, residues)
+            }
             Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
         };
-        let mut features = Self { n, rank, values };
-        device.features(&nystrom.as_map(), x, rows, features.all_mut(), control)?;
+        let mut features = Self { n, rank, values, errors: Vec::new() };
+        let (values, residues) = features.parts_mut();
+        device.features(&nystrom.as_map(), x, rows, values, residues, control)?;
+        let stored = if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 } + (rank as f64).sqrt() * f64::EPSILON;
+        let error = |(error, largest): (f64, f64)| error + stored * largest;
+        features.errors = nystrom.feature_errors().into_iter().zip(features.largest()).map(error).collect();
         Ok(features)
+    }
+
+    /// The largest of each feature.
+    fn largest(&self) -> Vec<f64> {
+        let of_block = |block: &[T]| {
+            let mut largest = vec![0.0_f64; self.rank];
+            for row in block.chunks_exact(self.rank) {
+                largest.iter_mut().zip(row).for_each(|(largest, value)| *largest = largest.max(value.wide().abs()));
+            }
+            largest
+        };
+        let larger = |mut a: Vec<f64>, b: Vec<f64>| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a = a.max(b));
+            a
+        };
+        self.all().par_chunks(BLOCK * self.rank).map(of_block).reduce(|| vec![0.0; self.rank], larger)
+    }
+
+    /// How far each feature may be from what double precision has for it, one standard error.
+    pub(crate) fn errors(&self) -> &[f64] {
+        &self.errors
+    }
+
+    /// Its products.
+    pub(crate) fn design(&self) -> Design<'_, T>
+    where
+        T: Working,
+    {
+        Design::new(self.all(), self.residues(), self.n, self.rank)
     }
 
     /// Takes the mean of each feature away, and returns them: f = Zw + b keeps its values if b gains what Zw loses, and
@@ -133,9 +178,21 @@ impl<T: Entry> Features<T> {
         for part in parts {
             mean.iter_mut().zip(part).for_each(|(mean, sum)| *mean += sum / n as f64);
         }
-        self.all_mut().par_chunks_mut(rank).for_each(|row| {
-            row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = T::narrow(value.wide() - mean));
-        });
+        let (values, residues) = self.parts_mut();
+        if T::IS_ROUGH {
+            let rows = values.par_chunks_mut(rank).zip(residues.par_chunks_mut(rank));
+            rows.for_each(|(row, residues)| {
+                for ((value, r), mean) in row.iter_mut().zip(residues).zip(&mean) {
+                    let centred = corrected(*value, *r) - mean;
+                    *value = T::narrow(centred);
+                    *r = residue(centred, *value);
+                }
+            });
+        } else {
+            values.par_chunks_mut(rank).for_each(|row| {
+                row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = T::narrow(value.wide() - mean));
+            });
+        }
         mean
     }
 
@@ -161,22 +218,54 @@ impl<T: Entry> Features<T> {
         MatRef::from_row_major_slice(values, rows.len(), self.rank)
     }
 
+    /// Row `i` in double precision.
+    pub(crate) fn wide_row(&self, i: usize) -> Vec<f64> {
+        let at = i * self.rank..(i + 1) * self.rank;
+        let values = &self.all()[at.clone()];
+        if T::IS_ROUGH {
+            values.iter().zip(&self.residues()[at]).map(|(value, residue)| corrected(*value, *residue)).collect()
+        } else {
+            values.iter().map(|value| value.wide()).collect()
+        }
+    }
+
     /// All values, row after row.
     pub fn all(&self) -> &[T] {
         match &self.values {
-            Values::Memory(values) => values,
-            // SAFETY: the file has n × rank entries, pages are aligned for any of them, all bits are valid floats,
-            // and nobody else can open the file, which has no name.
+            Values::Memory(values, _) => values,
+            // SAFETY: the file begins with n × rank entries, pages are aligned for any of them, all bits are valid
+            // floats, and nobody else can open the file, which has no name.
             Values::File(map, _) => unsafe { std::slice::from_raw_parts(map.as_ptr().cast(), self.n * self.rank) },
         }
     }
 
-    fn all_mut(&mut self) -> &mut [T] {
+    /// The corrections of all values; none in double precision.
+    fn residues(&self) -> &[i16] {
+        let length = self.n * self.rank;
+        match &self.values {
+            Values::Memory(_, residues) => residues,
+            Values::File(..) if !T::IS_ROUGH => &[],
+            // SAFETY: as in `all`; as many corrections follow the entries.
+            Values::File(map, _) => unsafe {
+                std::slice::from_raw_parts(map.as_ptr().cast::<T>().add(length).cast(), length)
+            },
+        }
+    }
+
+    /// Values and corrections.
+    fn parts_mut(&mut self) -> (&mut [T], &mut [i16]) {
         let length = self.n * self.rank;
         match &mut self.values {
-            Values::Memory(values) => values,
-            // SAFETY: as in `all`, and borrowed mutably.
-            Values::File(map, _) => unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast(), length) },
+            Values::Memory(values, residues) => (values, residues),
+            // SAFETY: as in `all` and `residues`, borrowed mutably; the two do not overlap.
+            Values::File(map, _) => unsafe {
+                let start = map.as_mut_ptr().cast::<T>();
+                let corrections = if T::IS_ROUGH { length } else { 0 };
+                (
+                    std::slice::from_raw_parts_mut(start, length),
+                    std::slice::from_raw_parts_mut(start.add(length).cast(), corrections),
+                )
+            },
         }
     }
 }
@@ -233,7 +322,7 @@ pub fn transform<T: Entry>(
     let columns: Vec<usize> = (0..count).collect();
     let rows: Vec<usize> = (0..n).collect();
     let map = Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel };
-    Cpu.features(&map, x, &rows, &mut out, control)?;
+    Cpu.features(&map, x, &rows, &mut out, &mut [], control)?;
     Ok(out)
 }
 
@@ -248,14 +337,29 @@ pub(crate) struct Map<'a> {
 
 impl Map<'_> {
     /// Writes the features of the given rows of `x`, in f64 until they are stored: M divides by small numbers.
-    pub fn fill<T: Entry>(&self, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()> {
+    /// Corrections go to `residues`, unless that is empty.
+    pub fn fill<T: Entry>(
+        &self,
+        x: &Rows,
+        rows: &[usize],
+        out: &mut [T],
+        residues: &mut [i16],
+        control: &Control,
+    ) -> Result<()> {
         let Self { landmarks, columns, matrix, kernel } = self;
         let (rank, total) = (matrix.ncols(), rows.len());
         let all: Vec<usize> = (0..landmarks.nrows()).collect();
         let shift = shift_for(kernel, x, landmarks, &all);
-        let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank));
+        let mut none: Vec<&mut [i16]> = Vec::new();
+        let corrections: Vec<&mut [i16]> = if residues.is_empty() {
+            none.resize_with(rows.len().div_ceil(BLOCK), Default::default);
+            none
+        } else {
+            residues.chunks_mut(BLOCK * rank).collect()
+        };
+        let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank)).zip(corrections);
         control.begin(Phase::Kernel, total.div_ceil(BLOCK));
-        blocks.try_for_each_init(<(Tile, Vec<f64>)>::default, |(tile, block), (rows, out)| {
+        blocks.try_for_each_init(<(Tile, Vec<f64>)>::default, |(tile, block), ((rows, out), residues)| {
             if control.out_of_time() {
                 let budget = control.budget_seconds().unwrap_or(0.0);
                 return Err(Error::TimeBudget { budget, what: "the features were complete", rows: total });
@@ -280,6 +384,9 @@ impl Map<'_> {
             }
             for (out, value) in out.iter_mut().zip(&*block) {
                 *out = T::narrow(*value);
+            }
+            for ((residue_of, value), out) in residues.iter_mut().zip(&*block).zip(&*out) {
+                *residue_of = residue(*value, *out);
             }
             control.advance(1);
             Ok(())

@@ -5,9 +5,9 @@ use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernel::{KernelFn, Shape};
+use crate::kernel::{KernelFn, Measure, Shape};
 use crate::observe::{Control, Phase};
-use crate::pairs::{Compared, Pairs};
+use crate::pairs::Pairs;
 use crate::simd::vectorise;
 use crate::skinny;
 use crate::solver::{Cholesky, Working};
@@ -15,11 +15,35 @@ use crate::sparse::Panel;
 use crate::walk::CERTIFIED_AT_ONCE;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
-pub trait Entry: Copy + Default + Send + Sync + 'static {
+#[allow(private_bounds)]
+pub trait Entry: ZeroBits + Default + Send + Sync + 'static {
     /// To double precision.
     fn wide(self) -> f64;
     /// From double precision.
     fn narrow(value: f64) -> Self;
+    /// Whether it rounds so much that a stored number needs a [correction](residue).
+    const IS_ROUGH: bool;
+}
+
+/// What a [`residue`] counts: parts of the stored number. The largest, 2¹⁵ of them, is the rounding of single precision.
+const RESIDUE: f64 = 1.0 / (1_u64 << 39) as f64;
+
+/// Error of a number in single precision with its correction, relative to it.
+pub(crate) const STORAGE_ERROR: f64 = 0.5 * RESIDUE;
+
+/// What rounding took from a number, in 16 bits: together with the stored number it has 40 bits.
+#[inline(always)]
+pub(crate) fn residue<T: Entry>(value: f64, stored: T) -> i16 {
+    let stored = stored.wide();
+    // (Numbers that do not fit, and 0/0, are cut off.)
+    ((value - stored) / (stored * RESIDUE)).round() as i16
+}
+
+/// A stored number with what rounding took from it.
+#[inline(always)]
+pub(crate) fn corrected<T: Entry>(stored: T, residue: i16) -> f64 {
+    let stored = stored.wide();
+    stored + stored * (RESIDUE * f64::from(residue))
 }
 
 impl Entry for f32 {
@@ -31,6 +55,7 @@ impl Entry for f32 {
     fn narrow(value: f64) -> Self {
         value as f32
     }
+    const IS_ROUGH: bool = true;
 }
 
 impl Entry for f64 {
@@ -42,6 +67,7 @@ impl Entry for f64 {
     fn narrow(value: f64) -> Self {
         value
     }
+    const IS_ROUGH: bool = false;
 }
 
 /// Vectors over the rows of a Gram matrix are padded to a multiple of this, so that SIMD loops over
@@ -60,15 +86,24 @@ const APPLY_BAND: usize = 256;
 /// Up to so many rows the matrix is near the cores, and reading half of it saves nothing.
 const IN_CACHE: usize = 2048;
 
+/// Squared distances below 1/`NEAR` of the rows' squared norms are summed anew: an entry of the kernel matrix is then off
+/// by at most about `NEAR` roundings of double precision. A larger value leaves larger errors, a smaller one takes longer.
+const NEAR: f64 = 64.0;
+
 /// Entries of a stretch when rows are added to a vector.
 const ADD_STRETCH: usize = 2048;
 
 /// A symmetric matrix, row after row, each row padded with zeros.
+///
+/// In single precision each entry has a 16-bit correction, so that the two together are right to 2⁻⁴⁰ of it: steps that
+/// the next one corrects read the entries alone, whatever must be true reads both.
 #[derive(Debug)]
 pub struct Gram<T> {
     n: usize,
     stride: usize,
     values: Vec<T>,
+    /// Laid out as the values; empty in double precision.
+    residues: Vec<i16>,
 }
 
 /// Padded length of vectors over n rows.
@@ -85,7 +120,8 @@ fn row_stride(n: usize) -> usize {
 impl<T: Entry> Gram<T> {
     /// Bytes that a matrix of `n` rows takes.
     pub fn bytes(n: usize) -> u64 {
-        n as u64 * row_stride(n) as u64 * size_of::<T>() as u64
+        let entry = size_of::<T>() + if T::IS_ROUGH { size_of::<i16>() } else { 0 };
+        n as u64 * row_stride(n) as u64 * entry as u64
     }
 
     /// Bytes that a whole fit on `n` rows with `threads` workers is planned to take.
@@ -118,7 +154,7 @@ impl<T: Entry> Gram<T> {
         let tiles: Vec<(usize, usize)> = (0..blocks).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let known = pairs.map(|pairs| pairs.of(x, rows, kernel.shape, tiles.len()));
         let stride = gram.stride;
-        let target = SharedMut(gram.values.as_mut_ptr());
+        let (target, residues) = (SharedMut(gram.values.as_mut_ptr()), SharedMut(gram.residues.as_mut_ptr()));
         control.begin(Phase::Kernel, tiles.len());
         tiles.par_iter().enumerate().try_for_each_init(Tile::default, |tile, (at, &(ti, tj))| {
             control.check()?;
@@ -130,7 +166,11 @@ impl<T: Entry> Gram<T> {
             match known.as_ref().map(|known| &known.tiles[at]) {
                 None => tile.evaluate(x, a, x, b, &shift, kernel),
                 Some(pair) => tile.recall(
-                    pair.get_or_init(|| Tile::default().compared(x, a, b, &shift, kernel.shape == Shape::Laplacian)),
+                    pair.get_or_init(|| {
+                        let mut tile = Tile::default();
+                        tile.compare(x, a, x, b, &shift, kernel.shape.measure());
+                        tile.values
+                    }),
                     kernel,
                 ),
             }
@@ -141,13 +181,19 @@ impl<T: Entry> Gram<T> {
                 for j in 0..b.len() {
                     let same = ti == tj && i == j;
                     let exact_diagonal = same && kernel.shape.is_shift_invariant();
-                    let value = T::narrow(if exact_diagonal { 1.0 } else { tile.values[i * b.len() + j] });
+                    let value = if exact_diagonal { 1.0 } else { tile.values[i * b.len() + j] };
+                    let stored = T::narrow(value);
                     let (row, column) = (ti * TILE + i, tj * TILE + j);
-                    // SAFETY: both positions lie in the n × stride buffer, and only the task of this
+                    // SAFETY: both positions lie in the n × stride buffers, and only the task of this
                     // unordered pair of tiles writes to them.
                     unsafe {
-                        target.write(row * stride + column, value);
-                        target.write(column * stride + row, value);
+                        target.write(row * stride + column, stored);
+                        target.write(column * stride + row, stored);
+                        if T::IS_ROUGH {
+                            let residue = residue(value, stored);
+                            residues.write(row * stride + column, residue);
+                            residues.write(column * stride + row, residue);
+                        }
                     }
                 }
             }
@@ -171,12 +217,17 @@ impl<T: Entry> Gram<T> {
                 if (value - mirrored).abs() > 1e-5 * value.abs().max(mirrored.abs()).max(1e-3) {
                     return Err(Error::NotSymmetric { row, column, value, mirrored });
                 }
-                let mean = T::narrow(0.5 * (value + mirrored));
-                if !mean.wide().is_finite() {
+                let mean = 0.5 * (value + mirrored);
+                let stored = T::narrow(mean);
+                if !stored.wide().is_finite() {
                     return Err(overflow::<T>(row, column, value));
                 }
-                gram.values[i * gram.stride + j] = mean;
-                gram.values[j * gram.stride + i] = mean;
+                for at in [i * gram.stride + j, j * gram.stride + i] {
+                    gram.values[at] = stored;
+                    if T::IS_ROUGH {
+                        gram.residues[at] = residue(mean, stored);
+                    }
+                }
             }
             control.advance(1);
         }
@@ -188,11 +239,16 @@ impl<T: Entry> Gram<T> {
         let mut part = Self::zeros(rows.len())?;
         // Neighbours are copied together: the rows of a class are.
         let runs: Vec<&[usize]> = rows.chunk_by(|a, b| *b == *a + 1).collect();
-        for (&i, mut target) in rows.iter().zip(part.values.chunks_exact_mut(part.stride)) {
+        let stride = part.stride;
+        for (k, &i) in rows.iter().enumerate() {
+            let mut at = k * stride;
             for run in &runs {
-                let (here, rest) = target.split_at_mut(run.len());
-                here.copy_from_slice(&self.row(i)[run[0]..run[0] + run.len()]);
-                target = rest;
+                let (here, there) = (at..at + run.len(), run[0]..run[0] + run.len());
+                part.values[here.clone()].copy_from_slice(&self.row(i)[there.clone()]);
+                if T::IS_ROUGH {
+                    part.residues[here].copy_from_slice(&self.residues(i)[there]);
+                }
+                at += run.len();
             }
         }
         Ok(part)
@@ -208,7 +264,8 @@ impl<T: Entry> Gram<T> {
         };
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
-        Ok(Self { n, stride, values })
+        let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
+        Ok(Self { n, stride, values, residues })
     }
 
     /// Number of rows.
@@ -216,16 +273,50 @@ impl<T: Entry> Gram<T> {
         self.n
     }
 
-    /// Row `i`, padded with zeros to [`padded`] length.
+    /// Largest error of an entry, relative to it, that storing it made.
+    pub(crate) fn storage_error() -> f64 {
+        if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 }
+    }
+
+    /// Row `i` as it is stored, padded with zeros to [`padded`] length.
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> &[T] {
         &self.values[i * self.stride..i * self.stride + padded(self.n)]
     }
 
+    /// The corrections of row `i`; only where the entries are in single precision.
+    #[inline(always)]
+    pub(crate) fn residues(&self, i: usize) -> &[i16] {
+        &self.residues[i * self.stride..i * self.stride + padded(self.n)]
+    }
+
     /// One entry.
     #[inline(always)]
     pub fn get(&self, i: usize, j: usize) -> f64 {
-        self.values[i * self.stride + j].wide()
+        let at = i * self.stride + j;
+        if T::IS_ROUGH { corrected(self.values[at], self.residues[at]) } else { self.values[at].wide() }
+    }
+
+    /// One entry for a factor in the precision of R: without its correction, if that has no room for it.
+    #[inline(always)]
+    pub(crate) fn entry<R: Entry>(&self, i: usize, j: usize) -> R {
+        R::narrow(if R::IS_ROUGH { self.values[i * self.stride + j].wide() } else { self.get(i, j) })
+    }
+
+    /// Writes the entries of row `i` from column `start` on to `out`.
+    #[inline(always)]
+    pub(crate) fn copy_row(&self, i: usize, start: usize, out: &mut [f64]) {
+        let stored = &self.row(i)[start..start + out.len()];
+        if T::IS_ROUGH {
+            let residues = &self.residues(i)[start..start + out.len()];
+            for ((out, stored), residue) in out.iter_mut().zip(stored).zip(residues) {
+                *out = corrected(*stored, *residue);
+            }
+        } else {
+            for (out, stored) in out.iter_mut().zip(stored) {
+                *out = stored.wide();
+            }
+        }
     }
 
     /// The diagonal, padded.
@@ -244,20 +335,26 @@ impl<T: Entry> Gram<T> {
                 for start in (0..f.len()).step_by(ADD_STRETCH) {
                     let end = f.len().min(start + ADD_STRETCH);
                     let f = &mut f[start..end];
+                    let length = f.len();
+                    let stretch = |i: usize| {
+                        let residues = if T::IS_ROUGH { &self.residues(i)[start..end] } else { &[] };
+                        (&self.row(i)[start..end][..length], residues)
+                    };
+                    let entry = |(stored, residues): (&[T], &[i16]), j: usize| {
+                        if T::IS_ROUGH { corrected(stored[j], residues[j]) } else { stored[j].wide() }
+                    };
                     for q in (0..done).step_by(4) {
-                        let k0 = &self.row(rows[q])[start..end];
-                        let k1 = &self.row(rows[q + 1])[start..end];
-                        let k2 = &self.row(rows[q + 2])[start..end];
-                        let k3 = &self.row(rows[q + 3])[start..end];
+                        let k = [stretch(rows[q]), stretch(rows[q + 1]), stretch(rows[q + 2]), stretch(rows[q + 3])];
                         let [d0, d1, d2, d3] = [deltas[q], deltas[q + 1], deltas[q + 2], deltas[q + 3]];
-                        for (i, f) in f.iter_mut().enumerate() {
-                            *f += (d0 * k0[i].wide() + d1 * k1[i].wide()) + (d2 * k2[i].wide() + d3 * k3[i].wide());
+                        for (j, f) in f.iter_mut().enumerate() {
+                            *f += (d0 * entry(k[0], j) + d1 * entry(k[1], j))
+                                + (d2 * entry(k[2], j) + d3 * entry(k[3], j));
                         }
                     }
                     for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
-                        let k = &self.row(r)[start..end];
-                        for (f, k) in f.iter_mut().zip(k) {
-                            *f += d * k.wide();
+                        let k = stretch(r);
+                        for (j, f) in f.iter_mut().enumerate() {
+                            *f += d * entry(k, j);
                         }
                     }
                 }
@@ -353,9 +450,7 @@ impl<T: Entry> Gram<T> {
                 #[inline(always)]
                 || {
                     for (&i, column) in part.iter().zip(left.chunks_exact_mut(m)) {
-                        for (wide, value) in column.iter_mut().zip(&self.row(i)[start..start + m]) {
-                            *wide = value.wide();
-                        }
+                        self.copy_row(i, start, column);
                     }
                 },
             );
@@ -398,9 +493,22 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     Ok(factor.pivots().all(|pivot| pivot > SMALLEST_PIVOT))
 }
 
+/// Numbers that are 0 where all their bits are.
+///
+/// # Safety
+/// All-zero bits are a valid value.
+pub(crate) unsafe trait ZeroBits: Copy {}
+
+// SAFETY: all-zero bits are 0.
+unsafe impl ZeroBits for f32 {}
+// SAFETY: all-zero bits are 0.
+unsafe impl ZeroBits for f64 {}
+// SAFETY: all-zero bits are 0.
+unsafe impl ZeroBits for i16 {}
+
 /// Zeros whose pages the system hands out when they are first written, by whichever thread writes;
 /// `None` when there is no memory.
-pub(crate) fn zeroed<T: Entry>(length: usize) -> Option<Vec<T>> {
+pub(crate) fn zeroed<T: ZeroBits>(length: usize) -> Option<Vec<T>> {
     let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout is that of `length` entries and not empty; all-zero bits are 0.0.
     #[allow(clippy::same_length_and_capacity)]
@@ -453,6 +561,7 @@ fn chunk(rows: &[usize], tile: usize) -> &[usize] {
 pub(crate) struct Tile {
     left: Vec<f64>,
     right: Vec<f64>,
+    /// Squared norms of both sides; of sparse rows whose L1 distances are asked for, L1 norms.
     left2: Vec<f64>,
     right2: Vec<f64>,
     panel: Panel,
@@ -469,67 +578,84 @@ impl Tile {
             self.values.extend(a.iter().flat_map(|&i| b.iter().map(move |&j| x.get(i, j))));
             return;
         }
-        self.compare(x, a, z, b, shift, kernel.shape == Shape::Laplacian);
+        self.compare(x, a, z, b, shift, kernel.shape.measure());
         self.map(kernel);
     }
 
-    /// What rows `a` and `b` of `x` give every kernel of a shape.
-    fn compared(mut self, x: &Rows, a: &[usize], b: &[usize], shift: &[f64], laplacian: bool) -> Compared {
-        self.compare(x, a, x, b, shift, laplacian);
-        Compared { values: self.values, left2: self.left2, right2: self.right2 }
-    }
-
-    /// Evaluates the kernel from that.
-    fn recall(&mut self, pair: &Compared, kernel: &KernelFn) {
-        let Self { values, left2, right2, .. } = self;
-        values.clone_from(&pair.values);
-        left2.clone_from(&pair.left2);
-        right2.clone_from(&pair.right2);
+    /// Evaluates the kernel from what its shape measures of the rows.
+    fn recall(&mut self, measured: &Vec<f64>, kernel: &KernelFn) {
+        self.values.clone_from(measured);
         self.map(kernel);
     }
 
-    /// From products of rows, or distances, to the kernel.
+    /// From what a shape measures of pairs of rows to the kernel.
     fn map(&mut self, kernel: &KernelFn) {
-        let Self { left2, right2, values, .. } = self;
         vectorise(
             #[inline(always)]
-            || {
-                for (row, &x2) in values.chunks_exact_mut(right2.len()).zip(left2.iter()) {
-                    kernel.map(row, x2, right2);
-                }
-            },
+            || kernel.map(&mut self.values),
         );
     }
 
-    /// ‖x − z‖² of rows `a` of `x` with rows `b` of `z`; 0 where the rows differ by rounding only.
-    pub(crate) fn squared_distances(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64]) {
-        self.compare(x, a, z, b, shift, false);
-        for (row, x2) in self.values.chunks_exact_mut(b.len()).zip(&self.left2) {
-            for (value, z2) in row.iter_mut().zip(&self.right2) {
-                let distance = x2 + z2 - 2.0 * *value;
-                *value = if distance > 1e-13 * (x2 + z2) { distance } else { 0.0 };
+    /// Measures rows `a` of `x` with rows `b` of `z`.
+    pub(crate) fn compare(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], measure: Measure) {
+        self.values.clear();
+        self.values.resize(a.len() * b.len(), 0.0);
+        let is_sparse = x.as_csr().or(z.as_csr()).is_some();
+        if is_sparse {
+            self.meet(x, a, z, b, measure);
+        } else {
+            self.multiply(x, a, z, b, shift, measure);
+        }
+        match measure {
+            Measure::SquaredDistances => {
+                let Self { values, left2, right2, .. } = self;
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        for (row, x2) in values.chunks_exact_mut(right2.len()).zip(left2.iter()) {
+                            for (value, z2) in row.iter_mut().zip(right2.iter()) {
+                                *value = x2 + z2 - 2.0 * *value;
+                            }
+                        }
+                    },
+                );
+                self.mend_near(|i, j| x.squared_distance(a[i], z, b[j]));
+            }
+            // Those of dense rows are sums of differences already.
+            Measure::AbsoluteDistances if is_sparse => {
+                let Self { values, left2, right2, .. } = self;
+                for (row, x1) in values.chunks_exact_mut(right2.len()).zip(left2.iter()) {
+                    for (value, z1) in row.iter_mut().zip(right2.iter()) {
+                        *value += x1 + z1;
+                    }
+                }
+                self.mend_near(|i, j| x.l1_distance(a[i], z, b[j]));
+            }
+            Measure::AbsoluteDistances | Measure::Products => {}
+        }
+    }
+
+    /// Distances of rows that are near to each other beside their norms have lost digits: they are taken anew, from the
+    /// differences of the rows.
+    fn mend_near(&mut self, distance: impl Fn(usize, usize) -> f64) {
+        let Self { values, left2, right2, .. } = self;
+        for (i, (row, x2)) in values.chunks_exact_mut(right2.len()).zip(left2.iter()).enumerate() {
+            let near = |value: f64, z2: f64| NEAR * value < x2 + z2;
+            for (j, (value, z2)) in row.iter_mut().zip(right2.iter()).enumerate() {
+                if near(*value, *z2) {
+                    *value = distance(i, j);
+                }
             }
         }
     }
 
-    /// Inner products, or L1 distances, and the norms of both sides.
-    fn compare(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], laplacian: bool) {
-        self.values.clear();
-        self.values.resize(a.len() * b.len(), 0.0);
-        if x.as_csr().or(z.as_csr()).is_some() {
-            self.meet(x, a, z, b, laplacian);
-        } else {
-            self.multiply(x, a, z, b, shift, laplacian);
-        }
-    }
-
-    /// Inner products, or L1 distances, of dense rows.
-    fn multiply(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], laplacian: bool) {
+    /// Inner products, or L1 distances, of dense rows, and their squared norms.
+    fn multiply(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], shift: &[f64], measure: Measure) {
         pack(x, a, shift, &mut self.left, &mut self.left2);
         pack(z, b, shift, &mut self.right, &mut self.right2);
         let (m, n, p) = (a.len(), b.len(), shift.len());
         let Self { left, right, values, .. } = self;
-        if laplacian {
+        if measure == Measure::AbsoluteDistances {
             vectorise(
                 #[inline(always)]
                 || l1_distances(left, right, values, m, n),
@@ -546,33 +672,28 @@ impl Tile {
         }
     }
 
-    /// The same where one side or both are sparse, from the columns that both rows have:
+    /// The same where one side or both are sparse, from the columns that both rows have: of L1 distances, what is to be
+    /// added to the norms,
     ///
     /// ```text
     /// ‖x − z‖₁ = ‖x‖₁ + ‖z‖₁ + Σₖ (|xₖ − zₖ| − |xₖ| − |zₖ|).
     /// ```
-    fn meet(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], laplacian: bool) {
+    fn meet(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], measure: Measure) {
         let Self { left2, right2, panel, values, .. } = self;
+        let l1 = measure == Measure::AbsoluteDistances;
         if let Some(sparse) = z.as_csr() {
-            panel.sums(sparse, b, x, a, laplacian, values);
+            panel.sums(sparse, b, x, a, l1, values);
         } else if let Some(sparse) = x.as_csr() {
             let mut transposed = vec![0.0; values.len()];
-            panel.sums(sparse, a, z, b, laplacian, &mut transposed);
+            panel.sums(sparse, a, z, b, l1, &mut transposed);
             for (i, row) in values.chunks_exact_mut(b.len()).enumerate() {
                 for (value, column) in row.iter_mut().zip(transposed.chunks_exact(a.len())) {
                     *value = column[i];
                 }
             }
         }
-        norms(x, a, laplacian, left2);
-        norms(z, b, laplacian, right2);
-        if laplacian {
-            for (row, x1) in values.chunks_exact_mut(b.len()).zip(left2.iter()) {
-                for (value, z1) in row.iter_mut().zip(right2.iter()) {
-                    *value = (x1 + z1 + *value).max(0.0);
-                }
-            }
-        }
+        norms(x, a, l1, left2);
+        norms(z, b, l1, right2);
     }
 }
 
@@ -711,7 +832,7 @@ pub(crate) fn kernel_times(
 pub(crate) fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -> Vec<f64> {
     if x.as_csr().or(z.as_csr()).is_some() {
         Vec::new()
-    } else if kernel.shape.is_shift_invariant() {
+    } else if kernel.shape.measure() == Measure::SquaredDistances {
         z.column_means(rows)
     } else {
         vec![0.0; z.ncols()]

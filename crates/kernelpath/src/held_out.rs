@@ -136,8 +136,7 @@ fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: us
     for Factor { units, right, columns } in factors.iter().filter(|factor| !factor.units.is_empty()) {
         left.clear();
         for &i in rows {
-            let row = gram.row(i);
-            left.extend(units.iter().map(|&u| row[u].wide()));
+            left.extend(units.iter().map(|&u| gram.get(i, u)));
         }
         let width = right.len() / units.len();
         product.resize(m * width, 0.0);

@@ -33,6 +33,17 @@ pub enum Shape {
     Precomputed,
 }
 
+/// What a kernel measures of a pair of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// ⟨x, z⟩.
+    Products,
+    /// ‖x − z‖².
+    SquaredDistances,
+    /// ‖x − z‖₁.
+    AbsoluteDistances,
+}
+
 impl Shape {
     /// The names, in the order of the documentation.
     pub const NAMES: &'static [&'static str] =
@@ -58,6 +69,15 @@ impl Shape {
     /// Whether the kernel depends on x − z only, so that shifting the data changes nothing.
     pub(crate) fn is_shift_invariant(self) -> bool {
         matches!(self, Self::Rbf | Self::Laplacian | Self::Matern32 | Self::Matern52)
+    }
+
+    /// What it measures of a pair of rows.
+    pub(crate) fn measure(self) -> Measure {
+        match self {
+            Self::Rbf | Self::Matern32 | Self::Matern52 => Measure::SquaredDistances,
+            Self::Laplacian => Measure::AbsoluteDistances,
+            Self::Linear | Self::Poly { .. } | Self::Sigmoid { .. } | Self::Precomputed => Measure::Products,
+        }
     }
 
     /// Whether γ enters at all.
@@ -133,7 +153,7 @@ const ALL_PAIRS: usize = 500;
 
 fn sigest(x: &Rows, weight: Option<&[f64]>, shape: Shape, seed: u64) -> Result<f64> {
     let distance = |a: usize, b: usize| {
-        if shape == Shape::Laplacian { x.l1_distance(a, b) } else { x.squared_distance(a, b) }
+        if shape == Shape::Laplacian { x.l1_distance(a, x, b) } else { x.squared_distance(a, x, b) }
     };
     // Equal rows are one, whose weights add up: so weights do what repeated rows do.
     let units = Units::merge(x, |_| std::iter::empty(), &Control::default())?;
@@ -218,42 +238,34 @@ impl KernelFn {
             Shape::Precomputed => x.get(i, i),
             shape if shape.is_shift_invariant() => 1.0,
             _ => {
-                let squared = x.sum_over_row(i, |v| v * v);
-                let mut value = [squared];
-                self.map(&mut value, squared, &[squared]);
+                let mut value = [x.sum_over_row(i, |v| v * v)];
+                self.map(&mut value);
                 value[0]
             }
         }
     }
 
-    /// Turns a row of inner products ⟨x,zⱼ⟩ (for [`Shape::Laplacian`], of L1 distances) into kernel
-    /// values, in place. `x2` is ‖x‖² and `z2` the ‖zⱼ‖².
+    /// Turns what the shape [measures](Shape::measure) of pairs of rows into kernel values, in place.
     #[inline(always)]
-    pub(crate) fn map(&self, values: &mut [f64], x2: f64, z2: &[f64]) {
+    pub(crate) fn map(&self, values: &mut [f64]) {
         let gamma = self.gamma;
-        let squared = |v: f64, z: f64| (x2 + z - 2.0 * v).max(0.0);
         match self.shape {
-            Shape::Rbf => {
-                for (v, z) in values.iter_mut().zip(z2) {
-                    *v = exp_nonpositive(-gamma * squared(*v, *z));
-                }
-            }
-            Shape::Laplacian => {
+            Shape::Rbf | Shape::Laplacian => {
                 for v in values.iter_mut() {
                     *v = exp_nonpositive(-gamma * *v);
                 }
             }
             Shape::Matern32 => {
                 let c = (6.0 * gamma).sqrt();
-                for (v, z) in values.iter_mut().zip(z2) {
-                    let a = c * squared(*v, *z).sqrt();
+                for v in values.iter_mut() {
+                    let a = c * v.sqrt();
                     *v = (1.0 + a) * exp_nonpositive(-a);
                 }
             }
             Shape::Matern52 => {
                 let c = (10.0 * gamma).sqrt();
-                for (v, z) in values.iter_mut().zip(z2) {
-                    let a = c * squared(*v, *z).sqrt();
+                for v in values.iter_mut() {
+                    let a = c * v.sqrt();
                     *v = (1.0 + a + a * a / 3.0) * exp_nonpositive(-a);
                 }
             }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::data::{Rows, RowsBuf};
 use crate::error::{Error, Result, human};
 use crate::gram::{TILE, Tile, available_memory, pack, shift_for};
-use crate::kernel::{KernelFn, Shape};
+use crate::kernel::{KernelFn, Measure, Shape};
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
 
@@ -356,7 +356,7 @@ fn seed_centres(
         let bands = nearest.par_chunks_mut(TILE).zip(rows.par_chunks(TILE));
         bands.try_for_each_init(Tile::default, |tile, (nearest, rows)| {
             control.check()?;
-            tile.squared_distances(x, rows, x, &new, shift);
+            tile.compare(x, rows, x, &new, shift, Measure::SquaredDistances);
             for (nearest, distances) in nearest.iter_mut().zip(tile.values.chunks_exact(new.len())) {
                 *nearest = distances.iter().fold(*nearest, |a, d| a.min(*d));
             }
@@ -368,7 +368,7 @@ fn seed_centres(
             return Ok(seeds);
         }
         let proposed: Vec<usize> = proposals.iter().map(|&s| rows[s]).collect();
-        tile.squared_distances(x, &proposed, x, &proposed, shift);
+        tile.compare(x, &proposed, x, &proposed, shift, Measure::SquaredDistances);
         let mut accepted: Vec<usize> = Vec::new();
         for (i, &s) in proposals.iter().enumerate() {
             let to_accepted = accepted.iter().map(|&a| tile.values[i * proposed.len() + a]);
@@ -394,7 +394,7 @@ fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], cont
         |tile, (labels, rows)| {
             for columns in all.chunks(TILE) {
                 control.check()?;
-                tile.squared_distances(x, rows, centres, columns, shift);
+                tile.compare(x, rows, centres, columns, shift, Measure::SquaredDistances);
                 for (best, distances) in labels.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
                     for (&column, &distance) in columns.iter().zip(distances) {
                         if distance < best.0 {

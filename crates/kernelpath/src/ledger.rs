@@ -120,7 +120,7 @@ pub(crate) fn judge<T: Entry>(shared: &Shared<T>, models: &[Model], control: &Co
         .collect();
     let nothing = |thetas: &[&[f64]]| thetas.iter().map(|theta| vec![f64::NAN; theta.len()]).collect();
     let k_times = |thetas: &[&[f64]]| shared.gram.times(thetas, control).unwrap_or_else(|_| nothing(thetas));
-    let certificates = certify(shared.loss, &shared.y, &claims, shared.settings.tol, k_times);
+    let certificates = certify(shared.loss, &shared.y, &claims, &shared.error, shared.settings.tol, k_times);
     let recorded = |(model, certificate): (&Model, _)| record(model.outcome, certificate, model.b, shared.settings.tol);
     models.iter().zip(certificates).map(recorded).collect()
 }
@@ -150,10 +150,13 @@ fn multiple(a: &[f64], b: &[f64]) -> Option<f64> {
     a.iter().zip(b).all(is_multiple).then_some(ratio)
 }
 
-/// The certificate has the last word on whether a model converged.
+/// The certificate has the last word on whether a model converged: its gap is at most the tolerance, and so is the noise of
+/// the gap, which is below 0 by no more than that.
 pub(crate) fn record<B>(outcome: Outcome, certificate: Certificate, b: B, tol: f64) -> Record<B> {
+    let (gap, noise) = (certificate.gap(), certificate.relative_noise());
     let status = match outcome.status {
-        _ if certificate.gap() <= tol => Status::Converged,
+        _ if gap <= tol && gap >= -noise && noise <= tol => Status::Converged,
+        _ if gap <= tol || noise > tol => Status::Inaccurate,
         Status::Converged => Status::Stalled,
         other => other,
     };

@@ -4,13 +4,13 @@
 
 use std::time::Instant;
 
-use faer::Mat;
+use faer::MatRef;
 
 use crate::cv::{
     Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
 };
 use crate::data::{Rows, Units};
-use crate::design::{Accuracy, Design};
+use crate::design::{Accuracy, Design, Gathered};
 use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
@@ -25,7 +25,7 @@ use crate::solver::{Engine, Preconditioner, Primal, Reduced, Solver, Working, sp
 fn fit_task<T: Working>(
     request: &Request,
     task: &Task,
-    (design, units): (Design<T>, &Units),
+    (design, errors, units): (Design<T>, &[f64], &Units),
     copied: usize,
     mean: &[f64],
     nystrom: &Nystrom,
@@ -34,8 +34,8 @@ fn fit_task<T: Working>(
     let started = Instant::now();
     let placed = Placed::new(task, units);
     let y = placed.targets(task);
-    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own));
-    let own = gathered.as_ref().map_or(design, |values| Design::new(values, y.len(), design.rank()));
+    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double));
+    let own = gathered.as_ref().map_or(design, Gathered::design);
     let splits = request.folds.splits();
     let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), keeps: Keeps::Coefficients };
     let mut plans = vec![plan(&|_| 1.0)];
@@ -44,7 +44,8 @@ fn fit_task<T: Working>(
         plan(&|i| count[i])
     }));
     let (loss, settings, accuracy) = (task.loss, request.settings, Accuracy::Working);
-    let primal = Primal { device: &Cpu, design: own, rows: None, copied, loss, y: &y, settings, accuracy, control };
+    let primal =
+        Primal { device: &Cpu, design: own, errors, rows: None, copied, loss, y: &y, settings, accuracy, control };
     let (engine, mut kept) = match request.solver {
         Solver::Spectral => (Engine::Spectral, spectral::sweep_features(&primal, &plans, request.cs)?),
         _ => (Engine::Newton, primal.sweep(&plans, request.cs)?),
@@ -58,7 +59,7 @@ fn fit_task<T: Working>(
     }
     let coef = refit.w.iter().map(|w| if w.is_empty() { Vec::new() } else { nystrom.coefficients(w) }).collect();
     records.push(uncentred(refit.records, &refit.w, mean));
-    let bytes = (design.n() * design.rank() * size_of::<T>()) as u64;
+    let bytes = Features::<T>::bytes(design.n(), design.rank());
     Ok(path_fit(request, task, engine, records, oof, coef, bytes, started.elapsed().as_secs_f64()))
 }
 
@@ -79,9 +80,8 @@ fn decisions<T: Working>(
 ) -> Result<Vec<Vec<f64>>> {
     let run: Vec<usize> = (0..reduced.w.len()).filter(|&c| !reduced.w[c].is_empty()).collect();
     let w: Vec<&[f64]> = run.iter().map(|&c| &reduced.w[c][..]).collect();
-    let values = design.gather(rows);
-    let gathered = Design::new(&values, rows.len(), design.rank());
-    let products = Cpu.pass(gathered, &w, Accuracy::Double, control)?;
+    let gathered = design.gather(rows, Accuracy::Double);
+    let products = Cpu.pass(gathered.design(), &w, Accuracy::Double, control)?;
     let mut f = vec![vec![f64::NAN; rows.len()]; reduced.w.len()];
     for (&c, product) in run.iter().zip(products) {
         f[c] = product.into_iter().map(|f| f + reduced.records[c].b).collect();
@@ -152,11 +152,11 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
         return fit_product(request, nystrom, (&features, &units), control);
     }
     let mean = features.centre();
-    let design = Design::new(features.all(), features.n(), features.rank());
+    let (design, errors) = (features.design(), features.errors());
     let kernel_seconds = started.elapsed().as_secs_f64();
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * (1 + folds));
     let fit = |task: &Task| {
-        let fit = fit_task(request, task, (design, &units), copied as usize, &mean, nystrom, control)?;
+        let fit = fit_task(request, task, (design, errors, &units), copied as usize, &mean, nystrom, control)?;
         Ok(PathFit { rows: None, planned_bytes, kernel_seconds, ..fit })
     };
     request.tasks.iter().map(fit).collect()
@@ -169,9 +169,10 @@ fn fit_product<T: Working>(
     (features, units): (&Features<T>, &Units),
     control: &Control,
 ) -> Result<Vec<PathFit>> {
-    let of_row = |i: usize| features.row(units.of_row[i]);
-    let z = Mat::<f64>::from_fn(features.rank(), request.x.nrows(), |j, i| of_row(i)[j].wide());
-    let product = z.transpose() * &z;
+    let of_row = |i: usize| features.wide_row(units.of_row[i]);
+    let columns: Vec<f64> = (0..request.x.nrows()).flat_map(of_row).collect();
+    let z = MatRef::from_column_major_slice(&columns, features.rank(), request.x.nrows());
+    let product = z.transpose() * z;
     let kernel = KernelFn::new(Shape::Precomputed, 1.0)?;
     let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
@@ -181,7 +182,7 @@ fn fit_product<T: Working>(
         for beta in fit.coef.iter_mut().filter(|beta| !beta.is_empty()) {
             let mut w = vec![0.0; features.rank()];
             for (k, beta) in beta.iter().enumerate().filter(|(_, beta)| **beta != 0.0) {
-                w.iter_mut().zip(of_row(task.row(k))).for_each(|(w, z)| *w += beta * z.wide());
+                w.iter_mut().zip(of_row(task.row(k))).for_each(|(w, z)| *w += beta * z);
             }
             *beta = nystrom.coefficients(&w);
         }

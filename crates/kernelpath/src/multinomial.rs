@@ -29,7 +29,6 @@ use std::time::Instant;
 use crate::certificate::Certificate;
 use crate::cv::{Folds, Precision, check_setup, counts, pool};
 use crate::data::{Rows, Units};
-use crate::design::Design;
 use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
@@ -42,7 +41,7 @@ use crate::pairs::Pairs;
 use crate::problem::{Settings, Status};
 use crate::simd::largest;
 use crate::softmax::Softmax;
-use crate::solver::{Operator, SoftmaxColumn, SoftmaxNewton, Working, softmax_bytes};
+use crate::solver::{FeatureKernel, Operator, SoftmaxColumn, SoftmaxNewton, Working, softmax_bytes};
 
 /// What to fit.
 #[derive(Debug, Clone)]
@@ -238,6 +237,8 @@ pub(crate) struct Problem<'a, K> {
     pub softmax: Softmax,
     pub settings: Settings,
     pub largest_diagonal: f64,
+    /// What errors of products with K grow with.
+    pub roots: Vec<f64>,
 }
 
 fn fit_gram<T: Working>(
@@ -283,8 +284,9 @@ fn fit_features<T: Working>(
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let design = Design::new(features.all(), features.n(), features.rank());
-    let mut fit = fit_with(request, classes, units, &design, control)?;
+    let design = features.design();
+    let kernel = FeatureKernel { design, errors: features.errors() };
+    let mut fit = fit_with(request, classes, units, &kernel, control)?;
     for coef in &mut fit.coef {
         *coef = match coef.len() {
             0 => vec![0.0; nystrom.map().nrows() * classes],
@@ -321,7 +323,7 @@ fn fit_with<K: Operator>(
     }
     let softmax = Softmax { y, classes };
     let largest_diagonal = largest(&kernel.diagonal());
-    let problem = Problem { kernel, softmax, settings: request.settings, largest_diagonal };
+    let problem = Problem { kernel, softmax, settings: request.settings, largest_diagonal, roots: kernel.roots() };
     let mut plans = vec![Plan { weight: weights(request, units, |_| 1.0), keeps: Keeps::Coefficients }];
     plans.extend(splits.iter().map(|fold| {
         let count = counts(n, &fold.train);
@@ -399,11 +401,13 @@ impl<'a, K: Operator> Ledger<'a, K> {
     /// Recomputes f = KB of the columns of these plans at the C of index `c` in one product, judges and keeps them; a
     /// later solution of the same problem replaces an earlier one. The gap of each.
     pub fn settle(&mut self, c: usize, plans: &[usize], columns: &mut [SoftmaxColumn]) -> Result<Vec<f64>> {
-        let Problem { kernel, softmax, settings, largest_diagonal } = self.problem;
+        let Problem { kernel, softmax, settings, largest_diagonal, roots } = self.problem;
         let betas: Vec<&[f64]> = plans.iter().flat_map(|&plan| columns[plan].beta.chunks_exact(kernel.n())).collect();
         let products = kernel.times(&betas, self.control)?;
+        let errors = kernel.errors(&betas, self.control)?;
         let mut gaps = Vec::with_capacity(plans.len());
-        for (&plan, f) in plans.iter().zip(products.chunks_exact(softmax.classes)) {
+        let of_plans = products.chunks_exact(softmax.classes).zip(errors.chunks_exact(softmax.classes));
+        for (&plan, (f, errors)) in plans.iter().zip(of_plans) {
             let column = &mut columns[plan];
             column.f = f.concat();
             let weight: Vec<f64> = column.weight.iter().map(|w| w * self.cs[c]).collect();
@@ -412,7 +416,8 @@ impl<'a, K: Operator> Ledger<'a, K> {
                 kernel.times(&classes, self.control).map_or_else(|_| vec![f64::NAN; theta.len()], |f| f.concat())
             };
             let SoftmaxColumn { beta, b, f, outcome, .. } = column;
-            let certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
+            let mut certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
+            certificate.noise = softmax.noise(&weight, beta, b, f, roots, errors);
             gaps.push(certificate.gap());
             let kept = &mut self.kept[plan];
             kept.records[c] = record(*outcome, certificate, b.clone(), settings.tol);

@@ -63,6 +63,8 @@ pub struct Nystrom {
     /// Columns that data must have.
     width: usize,
     map: Mat<f64>,
+    /// The largest √k(l, l) of a landmark.
+    largest_root: f64,
     approximation: Approximation,
 }
 
@@ -111,6 +113,7 @@ impl Nystrom {
                 Gram::<f64>::compute(&points.view(), &(0..count).collect::<Vec<_>>(), &kernel, None, control)?
             }
         };
+        let largest_root = (0..count).map(|i| gram.get(i, i).abs().sqrt()).fold(0.0, f64::max);
         let matrix = Mat::from_fn(count, count, |i, j| gram.get(i, j));
         drop(gram);
         let (values, vectors) = eigen(matrix, control)?;
@@ -122,7 +125,8 @@ impl Nystrom {
         };
         let columns = chosen.clone().filter(|_| precomputed).unwrap_or_else(|| (0..count).collect());
         let approximation = Approximation { trace_error: 0.0, sampled_rows: 0, spectrum, tail };
-        let mut nystrom = Self { kernel, landmarks, chosen, columns, width: x.ncols(), map, approximation };
+        let mut nystrom =
+            Self { kernel, landmarks, chosen, columns, width: x.ncols(), map, largest_root, approximation };
         nystrom.measure(x, &candidates, seed, control)?;
         Ok(nystrom)
     }
@@ -134,7 +138,7 @@ impl Nystrom {
         let sample = candidates.sample(MEASURED_ROWS, &mut rng);
         let rank = self.rank();
         let mut z = vec![0.0; sample.rows.len() * rank];
-        Cpu.features(&self.as_map(), x, &sample.rows, &mut z, control)?;
+        Cpu.features(&self.as_map(), x, &sample.rows, &mut z, &mut [], control)?;
         let (mut kept, mut all) = (0.0, 0.0);
         for ((&i, w), z) in sample.rows.iter().zip(&sample.weight).zip(z.chunks_exact(rank)) {
             kept += w * z.iter().map(|z| z * z).sum::<f64>();
@@ -180,6 +184,14 @@ impl Nystrom {
     pub fn coefficients(&self, w: &[f64]) -> Vec<f64> {
         let dot = |i: usize| w.iter().enumerate().map(|(j, w)| self.map[(i, j)] * w).sum();
         (0..self.map.nrows()).map(dot).collect()
+    }
+
+    /// How far each feature may be from its exact value, one standard error: rounding in the kernel, and in its product
+    /// with M, whose columns have the length 1/√λ.
+    pub(crate) fn feature_errors(&self) -> Vec<f64> {
+        let roundings = (4.0 + (self.map.nrows() as f64).sqrt()) * f64::EPSILON * self.largest_root;
+        let error = |lambda: &f64| if *lambda > 0.0 { roundings / lambda.sqrt() } else { 0.0 };
+        self.approximation.spectrum.iter().map(error).collect()
     }
 
     /// Bytes that finding it took at its peak.

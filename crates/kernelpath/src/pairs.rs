@@ -1,4 +1,4 @@
-//! What kernels of several bandwidths have in common: the inner products, or L1 distances, of all pairs of rows.
+//! What kernels of several bandwidths have in common: the inner products, or distances, of all pairs of rows.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -20,15 +20,8 @@ pub(crate) struct Known {
     rows: Vec<usize>,
     /// A sum of each row's entries, none with the weight of another: by these, other data are told apart.
     marks: Vec<f64>,
-    pub tiles: Vec<OnceLock<Compared>>,
-}
-
-/// Products of the rows of one block with those of another, and the norms of both.
-#[derive(Debug)]
-pub(crate) struct Compared {
-    pub values: Vec<f64>,
-    pub left2: Vec<f64>,
-    pub right2: Vec<f64>,
+    /// What the shape measures of the rows of one block with those of another.
+    pub tiles: Vec<OnceLock<Vec<f64>>>,
 }
 
 impl Pairs {

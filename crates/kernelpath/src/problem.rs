@@ -1,5 +1,6 @@
 //! What a solver is given and what it returns.
 
+use crate::certificate::KernelError;
 use crate::gram::{Entry, Gram, LANES, padded};
 use crate::loss::{Kinks, Loss};
 use crate::simd::{largest, sum_in_lanes, sums, vectorise};
@@ -11,17 +12,20 @@ pub enum Status {
     Converged,
     /// `max_iter` steps were not enough.
     MaxIter,
-    /// No step improves the solution any more: rounding, or an indefinite kernel.
+    /// No step improves the solution any more.
     Stalled,
     /// The time budget ended during this solve.
     TimeLimit,
     /// The time budget ended before this solve.
     NotRun,
+    /// The gap is lost in rounding: its noise is larger than the tolerance, or it is below 0 by more than its noise.
+    Inaccurate,
 }
 
 impl Status {
     /// The names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["converged", "max_iter", "stalled", "time_limit", "not_run"];
+    pub const NAMES: &'static [&'static str] =
+        &["converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate"];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -54,6 +58,8 @@ pub(crate) struct Shared<'a, T> {
     /// The loss of each unit as the box QP sees it; empty unless it is piecewise linear.
     pub kinks: Vec<Kinks>,
     pub settings: Settings,
+    /// How well the kernel matrix is known.
+    pub error: KernelError,
     /// A C at which most rows stand at a bound, so that no path is needed to get there.
     pub easy_c: f64,
 }
@@ -64,7 +70,8 @@ impl<'a, T: Entry> Shared<'a, T> {
         let mean_diagonal = diagonal.iter().sum::<f64>() / gram.n() as f64;
         let easy_c = 1.0 / mean_diagonal.abs().max(f64::MIN_POSITIVE);
         let kinks = y.iter().map_while(|&y| loss.kinks(y)).collect();
-        Self { gram, diagonal, loss, y, kinks, settings, easy_c }
+        let error = KernelError::new(Gram::<T>::storage_error(), &diagonal[..gram.n()]);
+        Self { gram, diagonal, loss, y, kinks, settings, error, easy_c }
     }
 }
 

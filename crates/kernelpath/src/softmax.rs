@@ -14,7 +14,7 @@
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, STANDARD_ERRORS};
 use crate::simd::dot;
 
 /// Newton steps for the intercepts alone.
@@ -87,7 +87,7 @@ impl Softmax {
             return Certificate::NONE;
         }
         // θ = 0 is feasible, too, and D(0) = 0.
-        Certificate { primal, dual: (entropies - 0.5 * quadratic).max(0.0) }
+        Certificate { primal, dual: (entropies - 0.5 * quadratic).max(0.0), noise: 0.0 }
     }
 
     /// Judges (B, b) by [`bound`](Self::bound), or where that does not prove a relative gap of at most `enough`, by θ of
@@ -110,6 +110,29 @@ impl Softmax {
         let (theta, entropies) = self.feasible(weight, &self.slopes(weight, f, &self.best_intercepts(weight, f, b)));
         let dual = entropies - 0.5 * dot(&theta, &k_times(&theta));
         if dual > first.dual { Certificate { dual, ..first } } else { first }
+    }
+
+    /// How far rounding may have taken P − D, given that f of row i and class c is off by the i-th of `roots` times the
+    /// c-th of `errors` (one standard error): P − D changes with f by what B misses of the slopes, or their change.
+    pub fn noise(&self, weight: &[f64], beta: &[f64], b: &[f64], f: &[f64], roots: &[f64], errors: &[f64]) -> f64 {
+        let n = self.y.len();
+        let theta = self.slopes(weight, f, b);
+        let mut variance = 0.0;
+        let mut g = vec![0.0; self.classes];
+        for (i, &w) in weight.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+            self.row(i, &mut g, |at, c| f[at] + b[c]);
+            let value = w * loss(&g, self.y[i]);
+            for c in 0..self.classes {
+                let at = c * n + i;
+                let error = roots[i] * errors[c];
+                let mismatch = (beta[at] - theta[at]).abs() + 0.5 * w * STANDARD_ERRORS * error;
+                let digits = f64::EPSILON * (f[at].abs() + b[c].abs());
+                let terms = f64::EPSILON * (value + (beta[at] * f[at]).abs());
+                variance += (mismatch * error).powi(2) + (theta[at] * digits).powi(2) + terms.powi(2);
+            }
+        }
+        // (Columns of θ sum to 0 by construction.)
+        STANDARD_ERRORS * variance.sqrt()
     }
 
     /// A feasible θ near B, and Σ Cw H(π).

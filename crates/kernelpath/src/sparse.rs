@@ -207,9 +207,9 @@ impl<'a> Csr<'a> {
         0.0
     }
 
-    /// xₖ − zₖ, columns ascending, for every column k where row `a` or row `b` has an entry.
-    pub(crate) fn differences(&self, a: usize, b: usize) -> impl Iterator<Item = f64> {
-        let (mut left, mut right) = (self.row(a).peekable(), self.row(b).peekable());
+    /// xₖ − zₖ, columns ascending, for every column k where row `a` of this or row `b` of `other` has an entry.
+    pub(crate) fn differences(&self, a: usize, other: &Self, b: usize) -> impl Iterator<Item = f64> {
+        let (mut left, mut right) = (self.row(a).peekable(), other.row(b).peekable());
         std::iter::from_fn(move || {
             let column = left.peek().into_iter().chain(right.peek()).map(|&(column, _)| column).min()?;
             let at_column = |entry: &(usize, f64)| entry.0 == column;
@@ -438,6 +438,6 @@ mod tests {
         let x = Csr::new(5, &[0i64, 2, 2, 3][..], &[1i64, 4, 0][..], &[0.5f32, -2.0, 0.0][..]).unwrap();
         let dense: Vec<f64> = (0..3).flat_map(|i| (0..5).map(move |j| x.get(i, j))).collect();
         assert_eq!(dense, [0.0, 0.5, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        assert_eq!(x.differences(0, 2).collect::<Vec<_>>(), [0.0, 0.5, -2.0]);
+        assert_eq!(x.differences(0, &x, 2).collect::<Vec<_>>(), [0.0, 0.5, -2.0]);
     }
 }

@@ -140,8 +140,16 @@ impl Device for Cpu {
         self.upload(z.rank() + 1, &products)
     }
 
-    fn features<T: Entry>(&self, map: &Map, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()> {
-        map.fill(x, rows, out, control)
+    fn features<T: Entry>(
+        &self,
+        map: &Map,
+        x: &Rows,
+        rows: &[usize],
+        out: &mut [T],
+        residues: &mut [i16],
+        control: &Control,
+    ) -> Result<()> {
+        map.fill(x, rows, out, residues, control)
     }
 
     fn pass<T: Working>(
@@ -289,7 +297,7 @@ mod tests {
     fn passes_of_the_host_equal_those_of_matrices_on_the_device() {
         let (n, rank, control) = (700, 5, Control::default());
         let z: Vec<f64> = (0..n * rank).map(|i| (0.37 * i as f64).sin()).collect();
-        let z = Design::new(&z, n, rank);
+        let z = Design::new(&z, &[], n, rank);
         let columns = |length: usize| -> Vec<Vec<f64>> {
             (0..3).map(|c| (0..length).map(|i| (0.1 * (i * (c + 1)) as f64).cos()).collect()).collect()
         };

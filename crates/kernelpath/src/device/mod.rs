@@ -96,8 +96,17 @@ pub(crate) trait Device: Sync {
         accuracy: Accuracy,
         control: &Control,
     ) -> Result<Self::Matrix>;
-    /// The features of these rows of `x`, row after row: blocks of kernel values times a small matrix.
-    fn features<T: Entry>(&self, map: &Map, x: &Rows, rows: &[usize], out: &mut [T], control: &Control) -> Result<()>;
+    /// The features of these rows of `x`, row after row: blocks of kernel values times a small matrix. Corrections go to
+    /// `residues`, unless that is empty.
+    fn features<T: Entry>(
+        &self,
+        map: &Map,
+        x: &Rows,
+        rows: &[usize],
+        out: &mut [T],
+        residues: &mut [i16],
+        control: &Control,
+    ) -> Result<()>;
     /// Z·W for vectors of the host.
     fn pass<T: Working>(
         &self,

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use faer::MatRef;
 use rayon::prelude::*;
 
-use crate::design::{Design, product};
+use crate::design::{Accuracy, Design, product};
 use crate::error::Result;
 use crate::observe::Control;
 
@@ -67,7 +67,7 @@ impl<T: Working> Products<T> {
         }
         let (old, all) = (self.lines.len(), self.lines.len() + new.len());
         self.place.extend(new.iter().zip(old..).map(|(&k, place)| (names[k], place)));
-        self.values.extend(design.gather(&new));
+        self.values.extend(design.gather(&new, Accuracy::Working).into_values());
         let (values, rank) = (&self.values, self.rank);
         let bands: Vec<usize> = (old..all).step_by(BAND).collect();
         let lines = bands
@@ -151,8 +151,8 @@ mod tests {
         let rows: Vec<usize> = (0..s.len()).filter(|&i| s[i] > 0.0).collect();
         let names: Vec<usize> = rows.iter().map(|i| 1000 - i).collect();
         let narrow: Vec<T> = z.iter().map(|z| T::narrow(*z)).collect();
-        let values = Design::new(&narrow, s.len(), rank).gather(&rows);
-        let places = products.include(Design::new(&values, rows.len(), rank), &names, &control).unwrap();
+        let values = Design::new(&narrow, &[], s.len(), rank).gather(&rows, Accuracy::Working).into_values();
+        let places = products.include(Design::new(&values, &[], rows.len(), rank), &names, &control).unwrap();
         let curvature: Vec<f64> = rows.iter().map(|&i| s[i]).collect();
         let factor = ByRows::new(products, &places, &curvature, (floor, 0.0), &control).unwrap();
         let row = |i: usize| &z[i * rank..(i + 1) * rank];
@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn what_is_full_is_begun_anew() {
         let z = vec![1.0_f32; MOST_AT_ONCE];
-        let (design, control) = (Design::new(&z, MOST_AT_ONCE, 1), Control::default());
+        let (design, control) = (Design::new(&z, &[], MOST_AT_ONCE, 1), Control::default());
         let mut products = Products::new(1);
         let names: Vec<usize> = (0..=MOST).collect();
         for names in names[..MOST].chunks(MOST_AT_ONCE) {
             assert_eq!(products.include(design, names, &control).unwrap(), names);
         }
         assert_eq!(products.lines.len(), MOST);
-        let three = Design::new(&z[..3], 3, 1);
+        let three = Design::new(&z[..3], &[], 3, 1);
         assert_eq!(products.include(three, &names[MOST - 2..], &control).unwrap(), [0, 1, 2]);
         assert_eq!(products.lines.len(), 3);
     }

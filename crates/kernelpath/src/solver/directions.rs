@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use faer::Mat;
 use rayon::prelude::*;
 
-use crate::design::{Accuracy, Design};
+use crate::design::{Accuracy, Design, Gathered};
 use crate::device::Device;
 use crate::error::Result;
 use crate::observe::Control;
@@ -159,7 +159,7 @@ pub(super) struct Directions<'a, T, D> {
 impl<T: Working, D: Device> Directions<'_, T, D> {
     /// (Δw, Δb) of every system.
     pub fn all(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
-        let (n, rank) = (self.design.n(), self.design.rank());
+        let n = self.design.n();
         let mean: Vec<f64> = (0..n)
             .into_par_iter()
             .map(|i| equations.iter().map(|equation| equation.s[i]).sum::<f64>() / equations.len() as f64)
@@ -172,8 +172,8 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         }
         self.refresh(equations, &mean, active.len(), preconditioner)?;
         let few = 2 * active.len() < n && active.len() <= self.copied;
-        let gathered = if few { self.design.gather(&active) } else { Vec::new() };
-        let design = if few { Design::new(&gathered, active.len(), rank) } else { self.design };
+        let gathered = few.then(|| self.design.gather(&active, self.accuracy));
+        let design = gathered.as_ref().map_or(self.design, Gathered::design);
         let curvature = |equation: &Equation| {
             if few { active.iter().map(|&i| equation.s[i]).collect() } else { equation.s.to_vec() }
         };
@@ -295,8 +295,8 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             return Ok(None);
         }
         let names: Vec<usize> = rows.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
-        let gathered = self.design.gather(&rows);
-        let design = Design::new(&gathered, rows.len(), rank);
+        let gathered = self.design.gather(&rows, self.accuracy);
+        let design = gathered.design();
         let products = products.get_or_insert_with(|| Products::new(rank));
         let places = products.include(design, &names, self.control)?;
         let ridge = if size_of::<T>() == 4 { RIDGE } else { 0.0 };
@@ -340,8 +340,8 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     ) -> Result<(Factor<T>, Vec<f64>, usize)> {
         let rank = self.design.rank();
         let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
-        let gathered = self.design.gather(&active);
-        let design = Design::new(&gathered, active.len(), rank);
+        let gathered = self.design.gather(&active, self.accuracy);
+        let design = gathered.design();
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
         let pass = PASS_ALONE * 4 * (active.len() + rank) * rank;
         let worth = 1 + self.operations(active.len()) / pass.max(1); // no features: no operations

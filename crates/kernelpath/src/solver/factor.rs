@@ -86,11 +86,10 @@ impl<R: Working> KktFactor<R> {
         let tiny = R::RIDGE * scale;
         let ridge = ridge.max(tiny);
         let cholesky = Cholesky::new(m, tiny, control, |q, column| {
-            let row = gram.row(rows[q]);
             for (value, &j) in column.iter_mut().zip(rows) {
-                *value = R::narrow(row[j].wide());
+                *value = gram.entry(rows[q], j);
             }
-            column[q] = R::narrow(row[rows[q]].wide() + ridge);
+            column[q] += R::narrow(ridge);
         })?;
         let mut position = vec![ABSENT; gram.n()];
         for (q, &i) in rows.iter().enumerate() {
@@ -145,11 +144,10 @@ impl<R: Working> KktFactor<R> {
         let (entered, stayed) = (columns_of(&enter), columns_of(&stay));
 
         let corner = Cholesky::new(rows.len(), self.tiny, control, |q, column| {
-            let row = gram.row(rows[q]);
             for (p, value) in column.iter_mut().enumerate() {
-                let ridge = if p == q { self.ridge } else { 0.0 };
-                *value = R::narrow(row[rows[p]].wide() + ridge) - self.vtv[(entered[p], entered[q])];
+                *value = gram.entry::<R>(rows[q], rows[p]) - self.vtv[(entered[p], entered[q])];
             }
+            column[q] += R::narrow(self.ridge);
         })?;
         // The rows of V that the columns that stay get below.
         let mut below: Vec<R> = Vec::with_capacity(rows.len() * stay.len());
@@ -232,9 +230,8 @@ impl<R: Working> KktFactor<R> {
             match border {
                 Border::Ones => column.fill(R::narrow(1.0)),
                 Border::Enter(i) => {
-                    let row = gram.row(i);
                     for (value, &j) in column.iter_mut().zip(&self.base) {
-                        *value = R::narrow(row[j].wide());
+                        *value = gram.entry(i, j);
                     }
                     self.column[i] = (old + c) as u32;
                 }

@@ -30,7 +30,7 @@ pub(crate) use cholesky::{Cholesky, Working};
 pub(crate) use closed_form::{ClosedForm, Fitted};
 pub(crate) use directions::Preconditioner;
 pub(crate) use newton::{Column, Newton};
-pub(crate) use operator::Operator;
+pub(crate) use operator::{FeatureKernel, Operator};
 pub(crate) use plan::Engine;
 pub use plan::Solver;
 pub(crate) use primal::{Primal, Reduced};

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::certificate::{certify_features, feasible, weighted};
+use crate::certificate::{FeatureClaim, certify_features, feasible, weighted};
 use crate::cv::Record;
 use crate::design::{Accuracy, Design, with_numbers};
 use crate::device::Device;
@@ -185,6 +185,8 @@ impl Column<'_> {
 pub(crate) struct Primal<'a, T, D> {
     pub device: &'a D,
     pub design: Design<'a, T>,
+    /// How far each feature may be from its exact value.
+    pub errors: &'a [f64],
     /// Which of all rows those of the design are; `None`: all.
     pub rows: Option<&'a [usize]>,
     /// Rows whose features may be copied at once.
@@ -575,11 +577,10 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         depth: Depth,
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
-        let rank = self.design.rank();
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
-        let (gathered, y) = (self.design.gather(near), pick(self.y));
+        let (gathered, y) = (self.design.gather(near, self.accuracy), pick(self.y));
         let rows: Vec<usize> = near.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
-        let design = Design::new(&gathered, near.len(), rank);
+        let design = gathered.design();
         let part = Primal { design, rows: Some(&rows), copied: self.copied - near.len(), y: &y, ..*self };
         let weights: Vec<Vec<f64>> = columns.par_iter().map(|column| pick(column.weight)).collect();
         let mut parts: Vec<Column> = (columns.par_iter().zip(&weights))
@@ -796,7 +797,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let judged = columns.par_iter_mut().zip(&weights).zip(images).map(|((column, weight), image)| {
             column.image = image;
             let Column { w, b, g, a, image, outcome, .. } = column;
-            let certificate = certify_features(self.loss, self.y, weight, w, *b, g, a, image);
+            let claim = FeatureClaim { weight, w, b: *b, f: g, theta: a, image };
+            let certificate = certify_features(self.loss, self.y, &claim, self.errors);
             record(*outcome, certificate, *b, self.settings.tol)
         });
         Ok(judged.collect())

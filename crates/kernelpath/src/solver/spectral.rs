@@ -292,7 +292,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             let primal = losses(loss, y, &weight, state.b, &state.f) + 0.5 * squares(&state.coordinates);
             let dual = dual_losses(loss, y, &weight, theta) - 0.5 * squares(&products[at]);
             state.objective = primal;
-            (state, Certificate { primal, dual }.gap())
+            (state, Certificate { primal, dual, noise: 0.0 }.gap())
         };
         Ok(states.into_par_iter().enumerate().map(gap).collect())
     }
