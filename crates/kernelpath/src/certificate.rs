@@ -131,7 +131,7 @@ pub fn certify(
     let certificate = |k: usize, theta: &[f64], dual_square: f64| {
         let Claim { weight, beta, b, k_beta } = claims[k];
         let primal = losses(loss, y, weight, b, k_beta) + 0.5 * squares[k];
-        let dual = dual_losses(loss, y, weight, theta) - 0.5 * dual_square;
+        let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dual_square);
         let spread = error.of_product(beta);
         let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
         Certificate { primal, dual, noise }
@@ -149,11 +149,16 @@ pub fn certify(
     let products = images(&slopes.iter().map(|theta| &theta[..]).collect::<Vec<_>>(), &k_times);
     for ((k, theta), product) in short.into_iter().zip(&slopes).zip(products) {
         let next = certificate(k, theta, dot(theta, &product));
-        if next.dual > certificates[k].dual || certificates[k].dual.is_nan() {
+        if next.dual > certificates[k].dual {
             certificates[k] = next;
         }
     }
     certificates
+}
+
+/// θ = 0 is feasible, too, and D(0) = 0: no dual value is below that.
+fn or_zero(dual: f64) -> f64 {
+    if dual > 0.0 { dual } else { 0.0 }
 }
 
 /// Kθ of each θ, if there is one.
@@ -184,7 +189,7 @@ pub(crate) fn feature_error(w: &[f64], error: &[f64]) -> f64 {
 pub(crate) fn certify_features(loss: Loss, y: &[f64], claim: &FeatureClaim, error: &[f64]) -> Certificate {
     let FeatureClaim { weight, w, b, f, theta, image } = *claim;
     let primal = losses(loss, y, weight, b, f) + 0.5 * dot(w, w);
-    let dual = dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image);
+    let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image));
     let spread = feature_error(w, error);
     let ones = vec![1.0; y.len()];
     Certificate { primal, dual, noise: noise(loss, [y, weight, theta, theta, f, &ones], b, spread) }

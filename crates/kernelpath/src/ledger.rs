@@ -6,7 +6,7 @@ use crate::certificate::{Certificate, Claim, certify};
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::Entry;
-use crate::loss::middle_intercept;
+use crate::loss::{Loss, best_intercept, middle_intercept};
 use crate::observe::Control;
 use crate::problem::{Outcome, Shared, Status};
 
@@ -79,9 +79,15 @@ impl<'a, T: Entry> Ledger<'a, T> {
                 Model { weight, c: self.cs[*c], beta, b, f, outcome: *outcome }
             })
             .collect();
-        let records = judge(self.shared, &models, self.control);
-        for (at, ((solution, f), record)) in batch.into_iter().zip(fs).zip(records).enumerate() {
+        let judged = judge(self.shared, &models, self.control);
+        for (at, ((mut solution, mut f), Judged { record, is_constant })) in
+            batch.into_iter().zip(fs).zip(judged).enumerate()
+        {
             let plan = &self.plans[solution.plan];
+            if is_constant {
+                solution.beta.fill(0.0);
+                f.fill(0.0);
+            }
             seen(at, record.certificate.gap(), &f);
             let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let kept = &mut kept[solution.plan];
@@ -102,6 +108,7 @@ impl<'a, T: Entry> Ledger<'a, T> {
 }
 
 /// A solution with f = Kβ.
+#[derive(Clone, Copy)]
 pub(crate) struct Model<'a> {
     pub weight: &'a [f64],
     pub c: f64,
@@ -111,8 +118,44 @@ pub(crate) struct Model<'a> {
     pub outcome: Outcome,
 }
 
+/// The record of a model, or of the constant model in its place.
+pub(crate) struct Judged {
+    pub record: Record,
+    /// Whether the record is that of the best constant model, β = 0.
+    pub is_constant: bool,
+}
+
 /// The records of some models.
-pub(crate) fn judge<T: Entry>(shared: &Shared<T>, models: &[Model], control: &Control) -> Vec<Record> {
+///
+/// Where the objective of a model is no number, or is lost in rounding, the best constant model takes its place if more is
+/// known of that one: so a model that was run has a finite gap, and one of constant targets is exact.
+pub(crate) fn judge<T: Entry>(shared: &Shared<T>, models: &[Model], control: &Control) -> Vec<Judged> {
+    let judged = |(record, model): (Record, &Model)| {
+        if record.certificate.is_finite() && record.status != Status::Inaccurate {
+            return Judged { record, is_constant: false };
+        }
+        let zeros = vec![0.0; shared.y.len()];
+        let b = constant_intercept(shared.loss, &shared.y, model.weight);
+        let constant = Model { beta: &zeros, f: &zeros, b, ..*model };
+        let other = records(shared, &[constant], control).remove(0);
+        let is_constant =
+            other.certificate.is_finite() && !(record.certificate.gap() <= other.certificate.gap().max(0.0));
+        Judged { record: if is_constant { other } else { record }, is_constant }
+    };
+    records(shared, models, control).into_iter().zip(models).map(judged).collect()
+}
+
+/// The b of the best constant model; of targets that are all the same, their value to the bit.
+pub(crate) fn constant_intercept(loss: Loss, y: &[f64], weight: &[f64]) -> f64 {
+    let mut known = y.iter().zip(weight).filter(|(_, w)| **w > 0.0).map(|(y, _)| *y);
+    let first = known.next().unwrap_or(0.0);
+    if !loss.is_classification() && known.all(|y| y == first) {
+        return first;
+    }
+    best_intercept(loss, y, weight, &vec![0.0; y.len()], 0.0)
+}
+
+fn records<T: Entry>(shared: &Shared<T>, models: &[Model], control: &Control) -> Vec<Record> {
     let weights: Vec<Vec<f64>> =
         models.iter().map(|model| model.weight.iter().map(|w| w * model.c).collect()).collect();
     let claims: Vec<Claim> = (models.iter().zip(&weights))

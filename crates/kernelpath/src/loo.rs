@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::padded;
-use crate::ledger::{Kept, Model, judge};
+use crate::ledger::{Judged, Kept, Model, judge};
 use crate::observe::Control;
 use crate::path::LeaveOut;
 use crate::problem::{Outcome, Point, Shared, Status};
@@ -15,6 +15,13 @@ use crate::solver::{ClosedForm, Column, Fitted, Newton, Working};
 
 /// A model of the path, and f at the row it leaves out.
 pub(crate) type LeftOut = (Record, f64);
+
+/// The record, and the value at the row left out: that of the model, unless the constant one took its place.
+fn left_out(judged: Judged, value: f64) -> LeftOut {
+    let Judged { record, is_constant } = judged;
+    let value = if is_constant { record.b } else { value };
+    (record, value)
+}
 
 /// `[c][unit]` for a piecewise-linear loss: units whose β is 0 need no solve.
 pub(crate) fn by_active_set<T: Working>(
@@ -52,7 +59,7 @@ pub(crate) fn by_active_set<T: Working>(
             let point = solved.as_ref().unwrap_or(&full);
             let (beta, f) = (&point.beta[..m], &point.f[..m]);
             let model = Model { weight: &remaining, c: cs[k], beta, b, f, outcome };
-            *result = (judge(shared, &[model], control).remove(0), f[u] + b);
+            *result = left_out(judge(shared, &[model], control).remove(0), f[u] + b);
             remaining[u] = weight[u];
             control.advance(1);
         }
@@ -115,8 +122,8 @@ pub(crate) fn by_newton<T: Working>(
                     outcome: *outcome,
                 })
                 .collect();
-            for ((&u, model), record) in units.iter().zip(&models).zip(judge(shared, &models, control)) {
-                results[u] = (record, model.f[u] + model.b);
+            for ((&u, model), judged) in units.iter().zip(&models).zip(judge(shared, &models, control)) {
+                results[u] = left_out(judged, model.f[u] + model.b);
             }
             control.advance(units.len());
         }
@@ -147,8 +154,8 @@ pub(crate) fn by_closed_form<T: Working>(
             let models: Vec<Model> = (models.iter().zip(&products).zip(&weights))
                 .map(|((Fitted { beta, b }, f), weight)| Model { weight, c, beta, b: *b, f, outcome })
                 .collect();
-            for ((&i, model), record) in rows.iter().zip(&models).zip(judge(shared, &models, control)) {
-                results[i] = (record, model.f[i] + model.b);
+            for ((&i, model), judged) in rows.iter().zip(&models).zip(judge(shared, &models, control)) {
+                results[i] = left_out(judged, model.f[i] + model.b);
             }
             control.advance(rows.len());
         }

@@ -27,7 +27,7 @@ use crate::cv::Record;
 use crate::design::{Accuracy, Design, with_numbers};
 use crate::device::Device;
 use crate::error::Result;
-use crate::ledger::{Plan, record};
+use crate::ledger::{Plan, constant_intercept, record};
 use crate::loss::{Loss, balanced, best_intercept, middle_intercept};
 use crate::observe::Control;
 use crate::path::rising;
@@ -799,7 +799,22 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             let Column { w, b, g, a, image, outcome, .. } = column;
             let claim = FeatureClaim { weight, w, b: *b, f: g, theta: a, image };
             let certificate = certify_features(self.loss, self.y, &claim, self.errors);
-            record(*outcome, certificate, *b, self.settings.tol)
+            let judged = record(*outcome, certificate, *b, self.settings.tol);
+            if judged.certificate.is_finite() && judged.status != Status::Inaccurate {
+                return judged;
+            }
+            // The best constant model, if more is known of it.
+            let b = constant_intercept(self.loss, self.y, weight);
+            let (zeros, none) = (vec![0.0; self.y.len()], vec![0.0; w.len()]);
+            let constant = FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none };
+            let certificate = certify_features(self.loss, self.y, &constant, self.errors);
+            if !certificate.is_finite() || judged.certificate.gap() <= certificate.gap().max(0.0) {
+                return judged;
+            }
+            let record = record(*outcome, certificate, b, self.settings.tol);
+            *column = self.column((column.plan, column.weight), none, b, zeros.clone(), zeros);
+            column.outcome.status = Status::Stalled;
+            record
         });
         Ok(judged.collect())
     }
