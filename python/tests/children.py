@@ -1,8 +1,10 @@
 """Programs run in a process of their own."""
 
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 
@@ -24,3 +26,62 @@ def interrupted_in(phase, code):
         child.kill()
         child.wait()
         child.stdout.close()
+
+
+def answers(command, shares, seconds):
+    """(question, answer) for each question of `shares`, one child a share, in the order they come.
+
+    A child reads a question a line and answers each with a line. The answer is None where it takes longer than
+    `seconds`, and the exit code where the child ends without one; another child then goes on with the next question.
+    """
+    found = queue.Queue()
+    threads = [threading.Thread(target=_ask, args=(command, share, seconds, found)) for share in shares]
+    for thread in threads:
+        thread.start()
+    for _ in range(sum(map(len, shares))):
+        yield found.get()
+    for thread in threads:
+        thread.join()
+
+
+def _ask(command, questions, seconds, found):
+    child, lines = None, None
+    for question in questions:
+        if child is None:
+            child, lines = _start(command)
+            lines.get()  # it is ready
+        try:
+            child.stdin.write(f"{question}\n")
+            child.stdin.flush()
+            answer = lines.get(timeout=seconds) or child.wait()
+        except queue.Empty:
+            answer = None
+        except BrokenPipeError:
+            answer = child.wait()
+        found.put((question, answer))
+        if not isinstance(answer, str):
+            _end(child)
+            child = None
+    if child is not None:
+        _end(child)
+
+
+def _start(command):
+    """A child and the queue of its lines, an empty one when it ends."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    child = subprocess.Popen(command, text=True, **pipes)
+    lines = queue.Queue()
+
+    def read():
+        for line in child.stdout:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return child, lines
+
+
+def _end(child):
+    child.kill()
+    child.wait()
+    child.stdin.close()
