@@ -1,5 +1,6 @@
 """Programs run in a process of their own."""
 
+import contextlib
 import queue
 import signal
 import subprocess
@@ -45,10 +46,10 @@ def answers(command, shares, seconds):
 
 
 def _ask(command, questions, seconds, found):
-    child, lines = None, None
+    child = None
     for question in questions:
         if child is None:
-            child, lines = _start(command)
+            child, lines, reader = _start(command)
             lines.get()  # it is ready
         try:
             child.stdin.write(f"{question}\n")
@@ -60,28 +61,31 @@ def _ask(command, questions, seconds, found):
             answer = child.wait()
         found.put((question, answer))
         if not isinstance(answer, str):
-            _end(child)
+            _end(child, reader)
             child = None
     if child is not None:
-        _end(child)
+        _end(child, reader)
 
 
 def _start(command):
-    """A child and the queue of its lines, an empty one when it ends."""
+    """A child, the queue of its lines (an empty one when it ends), and the thread that fills it."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen(command, text=True, **pipes)
-    lines = queue.Queue()
+    child, lines = subprocess.Popen(command, text=True, **pipes), queue.Queue()
 
     def read():
         for line in child.stdout:
             lines.put(line)
         lines.put("")
 
-    threading.Thread(target=read, daemon=True).start()
-    return child, lines
+    reader = threading.Thread(target=read)
+    reader.start()
+    return child, lines, reader
 
 
-def _end(child):
+def _end(child, reader):
     child.kill()
     child.wait()
-    child.stdin.close()
+    reader.join()
+    child.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.close()

@@ -11,7 +11,7 @@ with E the rounding of the entries of K, bounded by the formula of the kernel (0
     P by at most  Σ C wᵢ max(L(fᵢ ± δᵢ) − L(fᵢ))  +  Σ |βᵢ| δᵢ,
     D by at most  Σ |θᵢ| δᵢ  +  (4 + √n) u Σ C wᵢ (|L*ᵢ| + |yᵢ aᵢ|),      δ that of θ.
 
-Both are divided by max(|P|, |D|), as the gap is.
+The gap is off by the sum of both over max(|P|, |D|).
 """
 
 from dataclasses import dataclass, replace
@@ -252,7 +252,12 @@ class Certificate(NamedTuple):
 
     @property
     def noise(self):
-        return (self.primal.noise + self.dual.noise) / self.scale if self.scale > 0 else 0.0
+        """What P − D may be off by."""
+        return self.primal.noise + self.dual.noise
+
+    def proves(self, tol, noise=0.0):
+        """Whether the relative gap is at most `tol`, up to the twin's noise and a relative one that was reported."""
+        return self.primal.value - self.dual.value <= (tol + noise) * self.scale + self.noise
 
 
 def certificate(kernel, problem, C, beta, b, enough=0.0):
