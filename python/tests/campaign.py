@@ -54,6 +54,8 @@ KINDS = (
 
 # Seconds for one case. A case takes some ten milliseconds; a busy machine may be ten times slower.
 SECONDS = 30.0
+# Seconds that the checks of one case may solve problems again; what is not solved by then stays undecided.
+SECONDS_AGAIN = 3.0
 # Values that differ by less than this part of `tol` are not called wrong: no claim depends on it.
 NEGLIGIBLE = 0.01
 # Folds of one fit that are solved again; those of leave-one-out are many.
@@ -497,6 +499,7 @@ class Examination:
         self.rows, self.problems, self.members = machines(case, model)
         self.tol = case.estimator.tol
         self.Cs, self.gammas = model.Cs_, model.gammas_
+        self.deadline = time.perf_counter() + SECONDS_AGAIN
         n_machines = 1 if calls[0].multinomial else len(calls[0].paths)
         shape = (n_machines, -1, len(self.gammas), len(self.Cs))
         self.gaps, self.status = model.gaps_.reshape(shape), model.status_.reshape(shape)
@@ -504,12 +507,12 @@ class Examination:
         self.noise = np.zeros(self.gaps.shape) if noise is None else noise.reshape(shape)
 
     def run(self):
-        self.counts()
         self.consistency()
         self.repeated_values()
         for g, call in enumerate(self.calls):
             low_rank, kernel = self.kernels(call)
             indefinite = self.definiteness(g, call, low_rank, kernel)
+            self.counts(g, indefinite)
             if indefinite is False:
                 self.finite(g)
                 for m in range(len(self.problems)):
@@ -535,24 +538,28 @@ class Examination:
         points = found.points
         return LowRank(exact_kernel(X[rows], points, **kind), exact_kernel(points, points, **kind), found.map), kernel
 
-    def counts(self):
-        count = self.report.counts
-        count["models"] += self.status.size
-        self.report.statuses.update(self.status.ravel().tolist())
+    def counts(self, g, indefinite):
+        """Counts models by status; a kernel that is indefinite, and is not said to be, is an offence of its own."""
+        count, status, gaps, noise = (
+            self.report.counts, self.status[:, :, g], self.gaps[:, :, g], self.noise[:, :, g]
+        )  # fmt: skip
+        count["models"] += status.size
+        self.report.statuses.update(status.ravel().tolist())
+        converged = status == "converged"
         heaviest = max(float(problem.w.max()) for problem in self.problems)
-        moderate = np.broadcast_to(self.case.unit & (self.Cs * heaviest <= 1e3), self.status.shape)
-        judged = self.status != "indefinite"
-        certified = (self.status == "converged") & judged
+        moderate = np.broadcast_to(self.case.unit & (self.Cs * heaviest <= 1e3), status.shape)
+        judged = (status != "indefinite") & (indefinite is not True)
         count["judged"] += int(judged.sum())
-        count["certified"] += int(certified.sum())
+        count["certified"] += int((judged & converged).sum())
         count["judged moderate"] += int((judged & moderate).sum())
-        count["certified moderate"] += int((certified & moderate).sum())
-        for m, fold, g, k in np.argwhere((self.status == "converged") & (self.gaps < -self.noise)):
-            self.report.offence(NEGATIVE, f"{self.where(m, fold, g, k)}: {self.gaps[m, fold, g, k]:.2e}")
-        for m, fold, g, k in np.argwhere((self.status == "converged") & ~(self.noise <= self.tol)):
-            self.report.offence(NOISY, f"{self.where(m, fold, g, k)}: {self.noise[m, fold, g, k]:.2e}")
-        for m, fold, g, k in np.argwhere((self.status == "converged") & ~(self.gaps <= self.tol)):
-            self.report.offence(FALSE_PROOF, f"{self.where(m, fold, g, k)}: its own gap {self.gaps[m, fold, g, k]:.2e}")
+        count["certified moderate"] += int((judged & moderate & converged).sum())
+        for kind, wrong, values in (
+            (NEGATIVE, gaps < -noise, gaps),
+            (NOISY, ~(noise <= self.tol), noise),
+            (FALSE_PROOF, ~(gaps <= self.tol), gaps),
+        ):
+            for m, fold, k in np.argwhere(converged & wrong):
+                self.report.offence(kind, f"{self.where(m, fold, g, k)}: {values[m, fold, k]:.2e}")
 
     def where(self, m, fold, g, k):
         refit = fold == self.gaps.shape[1] - 1
@@ -661,7 +668,7 @@ class Examination:
         kernel = low_rank.among(members).kernel() if low_rank else kernel.among(members)
         low_rank = low_rank.among(members) if low_rank else None
         n_folds = self.gaps.shape[1] - 1
-        again = Again(call, kernel, problem, self.tol)
+        again = Again(call, kernel, problem, self.tol, self.deadline)
         for k in range(len(self.Cs)):
             self.refit(g, m, k, path, low_rank, kernel, again)
         place = np.full(len(self.rows), -1)
@@ -678,7 +685,7 @@ class Examination:
             rows, count = rows[rows >= 0], count[rows >= 0]
             if len(rows) == 0:
                 continue
-            part = Again(call, kernel.among(rows), problem.among(rows, count), self.tol)
+            part = Again(call, kernel.among(rows), problem.among(rows, count), self.tol, self.deadline)
             for k in range(len(self.Cs)):
                 self.fold(g, m, fold, k, path, part)
 
@@ -752,13 +759,14 @@ class Examination:
 class Again:
     """Another solve of one problem, on K of the twin in double precision, whose certificates the twin computes."""
 
-    def __init__(self, call, kernel, problem, tol):
-        self.call, self.kernel, self.problem, self.tol = call, kernel, problem, tol
+    def __init__(self, call, kernel, problem, tol, deadline):
+        self.call, self.kernel, self.problem, self.tol, self.deadline = call, kernel, problem, tol, deadline
         self.path, self.certificates = None, {}
 
     def solve(self):
         plain = {"kernel": "precomputed", "gamma": 1.0, "dtype": "float64", "folds": None, "low_rank": None}
         keywords = self.call.keywords | plain | {"pairs": None, "progress": None, "tol": min(1e-8, self.tol / 10)}
+        keywords["time_budget"] = max(0.01, self.deadline - time.perf_counter())
         K = self.kernel.K.astype(np.float64)
         K = (K + K.T) / 2
         problem, weight = self.problem, self.problem.w.astype(np.float64)
