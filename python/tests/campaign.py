@@ -60,8 +60,13 @@ SECONDS_AGAIN = 3.0
 NEGLIGIBLE = 0.01
 # Folds of one fit that are solved again; those of leave-one-out are many.
 MOST_FOLDS = 6
-# What the library may refuse: folds and machines that the drawn data does not allow.
-REFUSALS = ("training rows have the same class", "no training row of class", "cannot be represented")
+# What the library may refuse: folds and machines that the drawn data does not allow, kernels that float32 cannot hold.
+REFUSALS = (
+    "in float32: scale",
+    "training rows have the same class",
+    "no training row of class",
+    "cannot be represented",
+)
 PSD_KERNELS = ("rbf", "laplacian", "matern32", "matern52", "linear")
 
 
@@ -157,7 +162,6 @@ def case(seed, dtype=None):
     parameters["dtype"] = dtype or parameters["dtype"]
     if rng.random() < 0.1:
         parameters["tol"] = float(rng.choice([1e-3, 1e-4, 1e-5]))
-    groups = None
     parameters["cv"], groups = _cv(rng, y, classify, n_classes, weight, leave_one_out, notes)
     single = parameters["cv"] is None
     _grid(rng, parameters, single, unit, n)
@@ -165,7 +169,7 @@ def case(seed, dtype=None):
         rule = rng.random() < 0.4
         middle = 1.0 / max(1e-300, X.shape[1] * np.square(X).mean()) if not sparse.issparse(X) else 0.1
         parameters["gamma"] = "auto-grid" if rule else list(middle * 10 ** rng.uniform(-2, 1, 3))
-        parameters["Cs"] = parameters.get("Cs", 1.0) if single else np.geomspace(0.01, 100, 3)
+        parameters["Cs"] = np.geomspace(0.01, 100, 3)
         parameters.pop("lambdas", None)
     return Case(seed, _estimator(rng, family, y, n_classes, parameters), X, y, weight, groups, notes, unit)
 
