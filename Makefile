@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest lint format docs bench peers peers-torch clean tools
+.PHONY: help demo test test-rust test-python test-oldest campaign lint format docs bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -11,6 +11,8 @@ PEERS := $(CURDIR)/benchmarks/.venv
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
 PYTHON_CODE := python examples benchmarks docs
+CASES ?= 2000
+FIRST ?= 0
 # One interpreter for every cargo call, so that pyo3 is compiled once.
 export PYO3_PYTHON := $(BIN)/python
 
@@ -32,6 +34,9 @@ test-python: $(BUILT) ## Python tests
 
 test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
 	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)
+
+campaign: $(BUILT) ## thousands of random fits, each certificate recomputed by a twin (CASES=2000; FIRST=0 is the first seed)
+	$(BIN)/python python/tests/campaign.py --cases $(CASES) --start $(FIRST)
 
 lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \

@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from scipy.special import entr, expit
+from scipy.special import expit
 from sklearn.svm import SVC
 
 
@@ -29,6 +29,11 @@ def gram(X, Z, kernel="rbf", gamma=1.0, degree=3, coef0=0.0):
 
 def asymmetry(tau, r):
     return np.where(r >= 0, tau, 1 - tau)
+
+
+def entr(p):
+    """−p log p, in the precision of p."""
+    return -p * np.log(np.where(p > 0, p, 1))
 
 
 # Each loss of y, f and its constant: value L, slope −L′, curvature L″, the interval of its dual variable a = −L′,
