@@ -28,7 +28,8 @@ from kernelpath._scoring import make_scorer
 from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
 from kernelpath._surface import Path, Surface
 from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
-from kernelpath._weights import Weights, checked_weights
+from kernelpath._verify import Certificate, verified
+from kernelpath._weights import Weights, checked_weights, without_zeros
 
 KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
 AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -133,12 +134,11 @@ class _KernelPathBase(BaseEstimator):
         weight = checked_weights(sample_weight, n_rows)
         if groups is not None:
             check_consistent_length(y, groups)
-        rows = None if weight is None or weight.all() else np.flatnonzero(weight)
+        rows, X, y, weight = without_zeros(X, y, weight, self._is_precomputed())
         cv = self.cv
-        if rows is not None and weight is not None:
+        if rows is not None:
             cv, settings = among_rows(cv, rows, n_rows), settings.among_rows(rows, n_rows)
-            X = X[np.ix_(rows, rows)] if self._is_precomputed() else X[rows]
-            y, weight, groups = y[rows], weight[rows], None if groups is None else np.asarray(groups)[rows]
+            groups = None if groups is None else np.asarray(groups)[rows]
         tasks = self._tasks(y, weight)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
@@ -193,6 +193,28 @@ class _KernelPathBase(BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
         return self
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """Recompute the certificate of the returned model from its data, in double precision.
+
+        Nothing of the fit is trusted but the coefficients: kernel values are computed anew from X, and the objective, a
+        lower bound of it, their gap and its rounding noise from these. With `low_rank`, the problem is the one of the
+        landmarks, and its lower bound is found anew at `C_`.
+
+        Parameters
+        ----------
+        X, y : array-like
+            The data of the fit.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights of the fit.
+
+        Returns
+        -------
+        Certificate
+            A named tuple (primal, dual, gap, noise): numbers, or for several machines or quantiles arrays with an entry
+            for each.
+        """
+        return verified(self, X, y, sample_weight)
 
     def path_table(self) -> str:
         """The path as text, one line a C (and γ, if several were tried); a star marks the chosen one.
@@ -283,8 +305,8 @@ class _KernelPathBase(BaseEstimator):
         coef, threads = np.ascontiguousarray(self.dual_coef_), n_threads(self.n_jobs)
         return _core.decision(X, vectors, coef, self.intercept_, **self._kernel, n_threads=threads)
 
-    def _checked_training(self, X: Any, y: Any) -> tuple[Any, Any]:
-        X, y = _numeric(self, X, y, reset=True)
+    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
+        X, y = _numeric(self, X, y, reset=reset)
         return _readable(X), y
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:

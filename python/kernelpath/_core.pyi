@@ -154,6 +154,23 @@ def fit_multinomial(
     pairs: Pairs | None = None,
 ) -> MultinomialFit: ...
 
+def verify(
+    X: _Rows,
+    task: tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None],
+    *,
+    coef: _Double,
+    intercepts: _Double,
+    C: float,
+    kernel: str,
+    gamma: float,
+    degree: int,
+    coef0: float,
+    tol: float,
+    max_iter: int,
+    n_threads: int = 0,
+    low_rank: Nystrom | None = None,
+) -> tuple[float, float, float, float]: ...
+
 @final
 class Pairs: ...
 

@@ -65,3 +65,13 @@ def _number(label: Any, value: Any) -> float:
     if not (number > 0.0 and np.isfinite(number)):
         raise ValueError(f"class_weight[{label!r}] must be a finite number > 0, got {value!r}")
     return number
+
+
+def without_zeros(
+    X: Any, y: Any, weight: Weights | None, is_precomputed: bool
+) -> tuple[npt.NDArray[np.intp] | None, Any, Any, Weights | None]:
+    """The rows of weight > 0 (None: all), and X, y and the weights of these."""
+    if weight is None or weight.all():
+        return None, X, y, weight
+    rows = np.flatnonzero(weight)
+    return rows, X[np.ix_(rows, rows)] if is_precomputed else X[rows], y[rows], weight[rows]

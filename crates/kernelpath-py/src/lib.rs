@@ -478,6 +478,76 @@ fn fit_paths<'py>(
     Ok(fits.into_iter().map(|fit| PathFit { fit }).collect())
 }
 
+/// P, D, the relative gap and its relative noise of a returned model, recomputed from X in double precision. `coef` has a
+/// number for each row that the task learns from, or each landmark of `low_rank`; of the multinomial loss, whose targets
+/// are classes counted from 0, a row a class.
+#[pyfunction]
+#[pyo3(signature = (X, task, *, coef, intercepts, C, kernel, gamma, degree, coef0, tol, max_iter, n_threads=0, low_rank=None))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+fn verify<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    task: PyTask<'py>,
+    coef: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    C: f64,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    tol: f64,
+    max_iter: usize,
+    n_threads: usize,
+    low_rank: Option<&Bound<'py, Found>>,
+) -> PyResult<(f64, f64, f64, f64)> {
+    let x = Matrix::borrow(X, "X")?;
+    let x = x.rows()?;
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    let (coef, b): (Vec<f64>, Vec<f64>) = (coef.as_array().iter().copied().collect(), intercepts.as_array().to_vec());
+    let model = kernelpath::Returned { c: C, coef: &coef, b: &b };
+    let settings = Settings { tol, max_iter };
+    let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
+    let control = Control::default();
+    let certificate = if task.0 == "multinomial" {
+        let (_, _, y, weight, _) = &task;
+        let y: Vec<usize> = y.as_array().iter().map(|y| *y as usize).collect();
+        let weight = weight.as_ref().map(|weight| weight.as_array().to_vec());
+        let request = kernelpath::Multinomial {
+            x,
+            y: &y,
+            weight: weight.as_deref(),
+            kernel,
+            cs: &[C],
+            folds: Folds::None,
+            settings,
+            precision: Precision::Double,
+            threads: n_threads,
+            pairs: None,
+        };
+        run(py, &control, None, || {
+            x.check("X")?;
+            match nystrom {
+                None => {
+                    kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, n_threads, &control)
+                }
+                Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
+            }
+        })?
+    } else {
+        let task = read_task(&task)?;
+        run(py, &control, None, || {
+            x.check("X")?;
+            match nystrom {
+                None => kernelpath::verify(&x, &kernel, &task, model, n_threads, &control),
+                Some(nystrom) => {
+                    kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, n_threads, &control)
+                }
+            }
+        })?
+    };
+    Ok((certificate.primal, certificate.dual, certificate.gap(), certificate.relative_noise()))
+}
+
 /// Every model of a fit.
 #[pyclass(frozen, module = "kernelpath._core")]
 struct PathFit {
@@ -723,5 +793,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(fit_paths, module)?)?;
     module.add_function(wrap_pyfunction!(multinomial::fit_multinomial, module)?)?;
+    module.add_function(wrap_pyfunction!(verify, module)?)?;
     Ok(())
 }

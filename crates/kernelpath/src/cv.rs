@@ -82,10 +82,11 @@ impl Folds {
 pub enum Precision {
     /// Single where rounding stays far below the tolerance; double where the kernel matrix is nearly
     /// singular, as for kernels of ⟨x, z⟩ and smooth kernels in few dimensions, because rounding
-    /// would make it indefinite. A precomputed matrix keeps its own precision.
+    /// would make it indefinite, and where C is so large that its corrections would not do. A precomputed matrix
+    /// keeps its own precision.
     #[default]
     Auto,
-    /// f32: half the memory and twice the speed.
+    /// f32 with 16-bit corrections: three quarters of the memory, and faster steps. Certificates are as true.
     Single,
     /// f64.
     Double,
@@ -293,11 +294,23 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     }
     pool(request.threads)?.install(|| {
         let units = units(request, control)?;
-        if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
+        let may_be_single = request.precision != Precision::Auto || single_proves(request);
+        if may_be_single && request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_with::<f32>(request, &units, control)
         } else {
             fit_with::<f64>(request, &units, control)
         }
+    })
+}
+
+/// Whether a matrix stored in single precision with its corrections can prove the tolerance at the largest C: there, f of a
+/// piecewise-linear loss, whose rows all stand at a bound, is off by a standard error of √n·C·w times that of an entry.
+fn single_proves(request: &Request) -> bool {
+    let largest = request.cs.iter().fold(0.0, |a: f64, c| a.max(*c));
+    request.tasks.iter().filter(|task| task.loss.curvature_bound().is_none()).all(|task| {
+        let weight = (0..task.y.len()).map(|k| task.weight(k)).fold(0.0, f64::max);
+        let error = Gram::<f32>::storage_error() * (task.y.len() as f64).sqrt() * largest * weight;
+        error <= request.settings.tol * task.loss.scale(&task.y)
     })
 }
 

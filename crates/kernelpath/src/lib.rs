@@ -67,6 +67,7 @@ mod softmax;
 mod solver;
 pub mod sparse;
 mod svc;
+mod verify;
 mod votes;
 mod walk;
 
@@ -89,6 +90,7 @@ pub use problem::{Settings, Status};
 pub use solver::Solver;
 pub use sparse::Csr;
 pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder};
+pub use verify::{Returned, verify, verify_low_rank, verify_multinomial, verify_multinomial_low_rank};
 pub use votes::votes;
 
 #[doc = include_str!("../../../README.md")]

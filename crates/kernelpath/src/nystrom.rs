@@ -199,6 +199,12 @@ impl Nystrom {
         8 * (OF_PAIRS * self.map.nrows().pow(2)) as u64
     }
 
+    /// Where the kernel with the landmarks stands: rows of [`landmarks`](Self::landmarks), or columns of a precomputed
+    /// matrix.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// Columns that data must have.
     pub(crate) fn width(&self) -> usize {
         self.width

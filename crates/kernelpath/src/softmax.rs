@@ -34,7 +34,7 @@ impl Softmax {
         self.losses(weight, f, b) + 0.5 * dot(beta, f)
     }
 
-    fn losses(&self, weight: &[f64], f: &[f64], b: &[f64]) -> f64 {
+    pub fn losses(&self, weight: &[f64], f: &[f64], b: &[f64]) -> f64 {
         let mut g = vec![0.0; self.classes];
         let mut sum = 0.0;
         for (i, &w) in weight.iter().enumerate().filter(|(_, w)| **w > 0.0) {

@@ -1,6 +1,7 @@
 //! The builder, and the trained and tuned machine: a support vector classifier unless another loss is set.
 
 use crate::calibrate::{Calibration, Method};
+use crate::certificate::Certificate;
 use crate::cv::{Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -11,6 +12,7 @@ use crate::observe::Control;
 use crate::path::logspace;
 use crate::problem::Settings;
 use crate::solver::Solver;
+use crate::verify::{Returned, verify};
 
 /// Number of folds unless set.
 pub const DEFAULT_FOLDS: usize = 5;
@@ -216,7 +218,7 @@ impl SvcBuilder {
         let model = Model::new(&x, kernel, &path.coef[best], b);
         let calibrate = |method| calibrate(method, &path.out_of_fold(best), y, self.weight.as_deref());
         let calibration = self.probability.map(calibrate).transpose()?;
-        Ok(Svc { model, path, best, calibration })
+        Ok(Svc { model, path, best, weight: self.weight.clone(), calibration })
     }
 }
 
@@ -255,6 +257,7 @@ pub struct Svc {
     model: Model,
     path: PathFit,
     best: usize,
+    weight: Option<Vec<f64>>,
     calibration: Option<Calibration>,
 }
 
@@ -277,6 +280,17 @@ impl Svc {
     /// All models of the path with their certificates.
     pub fn path(&self) -> &PathFit {
         &self.path
+    }
+
+    /// The certificate of the returned model, [recomputed](crate::verify()) from the rows that it was fitted on, in double
+    /// precision.
+    pub fn verify<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<Certificate> {
+        let x = x.into();
+        x.check("X")?;
+        let b = self.path.records.last().map_or(f64::NAN, |refit| refit[self.best].b);
+        let model = Returned { c: self.c(), coef: &self.path.coef[self.best], b: &[b] };
+        let task = Task { weight: self.weight.clone(), ..Task::new(self.path.loss, y) };
+        verify(&x, &self.model.kernel(), &task, model, 0, &Control::default())
     }
 
     /// The model at the chosen C.

@@ -130,7 +130,7 @@ impl<T: Working> ActiveSet<T> {
     }
 
     fn factor_for(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<T>> {
-        let factor = KktFactor::of(self.factor.take(), qp.gram, rows, 0.0, control)?;
+        let factor = KktFactor::of(self.factor.take(), qp.gram, rows, 0.0, T::RIDGE, control)?;
         Ok(self.factor.insert(factor))
     }
 }

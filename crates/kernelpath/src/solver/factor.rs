@@ -57,12 +57,14 @@ const WIDEST_BORDER: f64 = 0.1;
 const MOST_LEFT: f64 = 0.1;
 
 impl<R: Working> KktFactor<R> {
-    /// A factor that makes solves on the rows `free` cheap: the old one, the old one grown, or a new one.
+    /// A factor that makes solves on the rows `free` cheap: the old one, the old one grown, or a new one. Its ridge is at
+    /// least `least` of the largest diagonal entry: below what its precision needs it breaks down.
     pub fn of<T: Entry>(
         old: Option<Self>,
         gram: &Gram<T>,
         free: &[usize],
         ridge: f64,
+        least: f64,
         control: &Control,
     ) -> Result<Self> {
         match old {
@@ -74,16 +76,16 @@ impl<R: Working> KktFactor<R> {
             }
             far => {
                 drop(far); // its memory is that of the new one
-                Self::new(gram, free, ridge, control)
+                Self::new(gram, free, ridge, least, control)
             }
         }
     }
 
-    /// Factorises K + ρI on the given rows, ρ at least the ridge that this precision needs.
-    fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, control: &Control) -> Result<Self> {
+    /// Factorises K + ρI on the given rows, ρ at least `least` of the largest diagonal entry.
+    fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, least: f64, control: &Control) -> Result<Self> {
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
-        let tiny = R::RIDGE * scale;
+        let tiny = least * scale;
         let ridge = ridge.max(tiny);
         let cholesky = Cholesky::new(m, tiny, control, |q, column| {
             for (value, &j) in column.iter_mut().zip(rows) {

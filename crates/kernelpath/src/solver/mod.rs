@@ -202,8 +202,9 @@ impl<T: Working> BoxSolver<T> {
 fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
     let width = (0..qp.n()).map(|i| qp.hi[i] - qp.lo[i]).fold(0.0, f64::max);
     let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
-    let most = 300.0 * width;
-    let mut sigma = most.min(1e3 / diagonal);
+    // Up to where the factor knows the envelopes from the loss: each is off by at most width²/σ.
+    let most = 0.1 / (diagonal * proximal::least_ridge(qp.n()));
+    let mut sigma = (300.0 * width).min(1e3 / diagonal).min(most);
     let mut best = (judge(qp, point, run.tol), point.clone());
     let mut patience = 3;
     for _ in 0..MAX_PROXIMAL {

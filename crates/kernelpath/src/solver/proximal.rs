@@ -21,6 +21,13 @@ use super::envelope::slope;
 use super::factor::KktFactor;
 use super::line_search::bracketed;
 
+/// The smallest ridge, over the largest diagonal entry, with which a factor of n rows in double precision does not break
+/// down. Kernel matrices that are singular to rounding need it this small: along their null directions a larger one holds
+/// the steps back, and targets without noise ask for f up to 1e-10 of them.
+pub(super) fn least_ridge(n: usize) -> f64 {
+    4.0 * n as f64 * f64::EPSILON
+}
+
 /// Newton steps for one centre.
 pub(super) const MAX_NEWTON: usize = 100;
 
@@ -65,7 +72,7 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             let pull: f64 = wanted.iter().map(|w| w.a).sum();
             direction.b = pull.signum();
         } else {
-            let near = KktFactor::of(factor.take(), qp.gram, &rows, rho, control)?;
+            let near = KktFactor::of(factor.take(), qp.gram, &rows, rho, least_ridge(n), control)?;
             let solver = factor.insert(near);
             let (free_step, shift) = solver.solve(qp.gram, &rows, &residual, -surplus);
             if !(shift.is_finite() && free_step.iter().all(|d| d.is_finite())) {

@@ -1,0 +1,100 @@
+"""The certificate of a fitted model, recomputed from its data."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from kernelpath import _core
+from kernelpath._settings import Settings, called
+from kernelpath._weights import checked_weights, without_zeros
+
+
+class Certificate(NamedTuple):
+    """What proves a model: the value P of its objective is at most P − D above the optimum, up to the noise.
+
+    Of several machines or quantiles, each field is an array with an entry for each.
+    """
+
+    primal: Any
+    """P, the value of the objective at the model."""
+    dual: Any
+    """D, a lower bound of the objective."""
+    gap: Any
+    """(P − D) / max(|P|, |D|)."""
+    noise: Any
+    """How far rounding may have taken the gap, over max(|P|, |D|)."""
+
+
+def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    """The certificate of each machine of a fitted estimator, from the data it was fitted on."""
+    check_is_fitted(model)
+    X, y = model._checked_training(X, y, reset=False)
+    rows, X, y, weight = without_zeros(X, y, checked_weights(sample_weight, len(y)), model._is_precomputed())
+    support = model.support_ if rows is None else np.searchsorted(rows, model.support_)
+    _check_same_rows(model, X, support)
+    twin = copy.copy(model)  # whose classes and machines are made anew
+    tasks = twin._tasks(y, weight)
+    if len(tasks) == len(model.dual_coef_):
+        coefs = [(coef[None], intercept) for coef, intercept in zip(model.dual_coef_, model.intercept_, strict=True)]
+    else:  # one machine of all classes
+        coefs = [(model.dual_coef_, model.intercept_)]
+    if len(tasks) != len(coefs) or sum(len(coef) for coef, _ in coefs) != len(model.dual_coef_):
+        raise ValueError("y has not the classes that the model was fitted on; pass the data of its fit")
+
+    settings = Settings.of(model, None)
+    kernel = model._kernel
+    matrix = called(model.kernel, X, X) if callable(model.kernel) else X
+    is_low_rank = hasattr(model, "landmarks_")
+    basis = _basis(model, matrix, support, settings.n_threads) if is_low_rank else None
+    proofs = []
+    for k, (task, (coef, intercept)) in enumerate(zip(tasks, coefs, strict=True)):
+        own = task[4]
+        if not is_low_rank:
+            spread = np.zeros((len(coef), X.shape[0]))
+            spread[:, support] = coef
+            coef = spread if own is None else spread[:, own]
+        proofs.append(
+            _core.verify(
+                matrix,
+                task,
+                coef=np.ascontiguousarray(coef),
+                intercepts=np.atleast_1d(intercept),
+                C=float(model.C_ if np.ndim(model.C_) == 0 else model.C_[k]),
+                **kernel,
+                tol=settings.tol,
+                max_iter=settings.max_iter,
+                n_threads=settings.n_threads,
+                low_rank=basis,
+            )
+        )
+    return Certificate(*(model._joined(values) for values in zip(*proofs, strict=True)))
+
+
+def _basis(model: Any, matrix: Any, support: Any, n_threads: int) -> _core.Nystrom:
+    """The landmarks of the fit, and the map from their kernel to features, made anew."""
+    precomputed = model._kernel["kernel"] == "precomputed"
+    landmarks = support.astype(np.int64) if precomputed else model.landmarks_
+    return _core.nystrom(
+        matrix, landmarks, model.dual_coef_.shape[1], model.rank_, 0, **model._kernel, n_threads=n_threads
+    )
+
+
+def _check_same_rows(model: Any, X: Any, support: Any) -> None:
+    vectors = model.support_vectors_
+    if model._is_precomputed() or len(support) != vectors.shape[0]:
+        return
+    if len(support) and support.max() < X.shape[0]:
+        found = X[support]
+        is_same = (found != vectors).nnz == 0 if sparse.issparse(found) else np.array_equal(found, vectors)
+    else:
+        is_same = len(support) == 0
+    if not is_same:
+        raise ValueError(
+            "X holds other rows than the model was fitted on (X[support_] differs from support_vectors_); "
+            "verify needs the data of the fit"
+        )
