@@ -85,10 +85,11 @@ time_budget : float, optional
     Seconds after which the fit ends with the best model found and says what it left out. With `low_rank` they count
     from the choice of landmarks on, which is not cut short: if it takes longer, that is a `TimeoutError`.
 dtype : {{"auto", "float32", "float64"}}, default="auto"
-    Precision of the kernel matrix; all sums and the certificate are in float64. "auto" is float32, half the memory
-    and twice the speed, unless the matrix is so close to singular that float32 would blur it ("linear", "poly",
-    "sigmoid", smooth kernels of few features); a "precomputed" matrix keeps its own precision. With `low_rank` it is
-    that of the features, and "auto" is float32.
+    Precision that the kernel matrix is stored in; certificates are those of the matrix in float64 in any case. "auto"
+    is float32 with a 16-bit correction of each entry, which is smaller and faster, unless the matrix is so close to
+    singular that float32 would blur it ("linear", "poly", "sigmoid", smooth kernels of few features), or C is very
+    large; a "precomputed" matrix keeps its own precision. With `low_rank` it is that of the features, and "auto" is
+    float32.
 n_jobs : int, optional
     Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
     (``GridSearchCV(n_jobs=…)``) pass 1.
@@ -114,7 +115,9 @@ scores_ : ndarray of shape (n_folds, n_Cs)
 cv_results_ : dict
     Columns as in ``GridSearchCV``, with the gaps beside the scores.
 gaps_ : ndarray of shape (n_folds + 1, n_Cs)
-    Relative duality gaps, (P − D) / max(abs(P), abs(D)); the last row is the refit.
+    Relative duality gaps, (P − D) / max(abs(P), abs(D)), for the kernel in double precision; the last row is the refit.
+gap_noise_ : ndarray of shape (n_folds + 1, n_Cs)
+    How far rounding may have taken each gap.
 status_, n_iter_ : ndarray of shape (n_folds + 1, n_Cs)
     How each solve ended, and after how many steps.
 objective_, dual_objective_ : float
