@@ -527,9 +527,7 @@ fn verify<'py>(
         run(py, &control, None, || {
             x.check("X")?;
             match nystrom {
-                None => {
-                    kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, n_threads, &control)
-                }
+                None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, n_threads, &control),
                 Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
             }
         })?
@@ -539,9 +537,7 @@ fn verify<'py>(
             x.check("X")?;
             match nystrom {
                 None => kernelpath::verify(&x, &kernel, &task, model, n_threads, &control),
-                Some(nystrom) => {
-                    kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, n_threads, &control)
-                }
+                Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, n_threads, &control),
             }
         })?
     };

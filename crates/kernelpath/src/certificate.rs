@@ -51,12 +51,12 @@ impl Certificate {
 
     fn relative(&self, value: f64) -> f64 {
         let scale = self.primal.abs().max(self.dual.abs());
-        if scale == 0.0 {
-            0.0
-        } else if scale.is_finite() {
-            value / scale
-        } else {
+        if !(self.primal.is_finite() && self.dual.is_finite()) {
             f64::INFINITY
+        } else if scale == 0.0 {
+            0.0
+        } else {
+            value / scale
         }
     }
 }

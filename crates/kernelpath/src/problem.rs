@@ -131,6 +131,11 @@ impl<'a, T: Entry> BoxQp<'a, T> {
         self.gram.n()
     }
 
+    /// That of the widest box.
+    pub fn width(&self) -> f64 {
+        self.hi.iter().zip(&self.lo).map(|(hi, lo)| hi - lo).fold(0.0, f64::max)
+    }
+
     /// The f at which βᵢ may rise, −∞ if it may not.
     #[inline(always)]
     pub fn up(&self, i: usize, beta: f64) -> f64 {

@@ -53,18 +53,30 @@ const ROUNDS_SHARE: usize = 64;
 const PATIENCE: usize = 5;
 
 /// Proximal steps tried when rounds have failed.
-const MAX_PROXIMAL: usize = 30;
+const MAX_PROXIMAL: usize = 40;
+
+/// Proximal steps at the largest σ that need not halve the gap, and steps that may be far worse than the best before.
+const PROXIMAL_PATIENCE: usize = 6;
+
+/// σ of the first proximal steps over the widest box. Problems that need more, those of targets without noise on a matrix
+/// that is singular to rounding, are left to proximal steps from then on.
+const STEEP: f64 = 300.0;
+
+/// A gap so many times the best one before is a step that rounding spoilt, not one on a winding way.
+const FAR_WORSE: f64 = 10.0;
 
 /// The solver for piecewise-linear losses: active-set rounds from the extrapolated start; SMO when
 /// few rows are free or the rounds do not settle; proximal steps when both fail.
 pub(crate) struct BoxSolver<T> {
     active_set: ActiveSet<T>,
     smo: smo::Workspace,
+    /// The σ at which proximal steps solved the last problem, if it took these: the next one begins with them.
+    sigma: Option<f64>,
 }
 
 impl<T> Default for BoxSolver<T> {
     fn default() -> Self {
-        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default() }
+        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default(), sigma: None }
     }
 }
 
@@ -137,6 +149,15 @@ impl<T: Working> BoxSolver<T> {
         // Their factor is double precision; where it would weigh beside the Gram matrix, SMO goes on instead.
         let proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
         let mut gaps: Vec<f64> = Vec::new();
+        if let Some(sigma) = self.sigma
+            && proximal_fits
+        {
+            point.restore_sum(qp);
+            if let Some(status) = self.proximal(qp, point, run, 0.01 * sigma)? {
+                return Ok(status);
+            }
+            self.sigma = None;
+        }
         loop {
             if try_rounds {
                 let mut start = point.clone();
@@ -150,11 +171,11 @@ impl<T: Working> BoxSolver<T> {
                     *point = start;
                 }
             }
-            if failures >= 2
-                && proximal_fits
-                && let Some(status) = proximal_steps(qp, point, run)?
-            {
-                return Ok(status);
+            if failures >= 2 && proximal_fits {
+                let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
+                if let Some(status) = self.proximal(qp, point, run, (STEEP * qp.width()).min(1e3 / diagonal))? {
+                    return Ok(status);
+                }
             }
             point.eager.clear();
             if let Some(status) = smo_steps(qp, point, &mut self.smo, run, budget, free)? {
@@ -167,6 +188,13 @@ impl<T: Working> BoxSolver<T> {
             budget *= 2;
             try_rounds = true;
         }
+    }
+
+    /// Proximal steps, from this σ on; `None` when they were not enough.
+    fn proximal(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run, first: f64) -> Result<Option<Status>> {
+        let ended = proximal_steps(qp, point, run, first)?;
+        self.sigma = ended.map(|(_, sigma)| sigma).filter(|sigma| *sigma > STEEP * qp.width());
+        Ok(ended.map(|(status, _)| status))
     }
 
     /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
@@ -198,34 +226,46 @@ impl<T: Working> BoxSolver<T> {
     }
 }
 
-/// Proximal steps with rising σ: small ones are easy and lead to where large ones are too.
-fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
-    let width = (0..qp.n()).map(|i| qp.hi[i] - qp.lo[i]).fold(0.0, f64::max);
+/// Proximal steps with rising σ, from `first` on: small ones are easy and lead to where large ones are too. The σ it ended
+/// with, if it ended the solve.
+fn proximal_steps<T: Entry>(
+    qp: &BoxQp<T>,
+    point: &mut Point,
+    run: &mut Run,
+    first: f64,
+) -> Result<Option<(Status, f64)>> {
     let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
     // Up to where the factor knows the envelopes from the loss: each is off by at most width²/σ.
     let most = 0.1 / (diagonal * proximal::least_ridge(qp.n()));
-    let mut sigma = (300.0 * width).min(1e3 / diagonal).min(most);
-    let mut best = (judge(qp, point, run.tol), point.clone());
-    let mut patience = 3;
+    let mut sigma = first.min(most);
+    let mut best = (judge(qp, point, run.tol).relative(), point.clone());
+    let mut patience = PROXIMAL_PATIENCE;
     for _ in 0..MAX_PROXIMAL {
-        let newton = proximal::step(qp, point, sigma, run.control)?;
-        run.steps += newton;
+        run.steps += proximal::step(qp, point, sigma, run.control)?;
         point.restore_sum(qp);
         point.refresh(qp);
         if let Some(status) = run.ended(qp, point) {
-            return Ok(Some(status));
+            return Ok(Some((status, sigma)));
         }
-        let judgement = judge(qp, point, run.tol);
-        if sigma >= most && judgement.relative() > 0.5 * best.0.relative() {
+        let gap = judge(qp, point, run.tol).relative();
+        if sigma >= most && gap > 0.5 * best.0 {
             patience -= 1;
             if patience == 0 {
                 break;
             }
         }
-        if judgement.dual >= best.0.dual {
-            best = (judgement, point.clone());
+        if gap <= best.0 {
+            best = (gap, point.clone());
+        } else if gap > FAR_WORSE * best.0 {
+            // Rounding took over.
+            *point = best.1.clone();
+            patience -= 1;
+            if patience == 0 {
+                break;
+            }
+            sigma *= 0.01;
         }
-        sigma = if newton < proximal::MAX_NEWTON { 10.0 * sigma } else { 0.5 * sigma };
+        sigma = most.min(10.0 * sigma);
     }
     *point = best.1;
     Ok(None)
