@@ -585,7 +585,7 @@ fn solve_task<T: Working>(
         for (k, &u) in placed.place.iter().enumerate() {
             of_row[u] = task.weight(k);
         }
-        left_out = leave_one_out(request, &shared, engine, &weight, &of_row, &refit, decomposition, control)?;
+        left_out = leave_one_out(request, &shared, engine, &weight, &of_row, &refit, decomposition, whole, control)?;
     }
     Ok(Solved { placed, weight, engine, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
 }
@@ -778,6 +778,7 @@ fn leave_one_out<T: Working>(
     of_row: &[f64],
     refit: &Kept,
     decomposition: &Decomposed,
+    all_threads: bool,
     control: &Control,
 ) -> Result<Vec<Vec<loo::LeftOut>>> {
     if engine == Engine::ClosedForm {
@@ -786,6 +787,6 @@ fn leave_one_out<T: Working>(
     } else if shared.kinks.is_empty() {
         loo::by_newton(shared, all, of_row, request.cs, refit, control)
     } else {
-        loo::by_active_set(shared, all, of_row, request.cs, refit, control)
+        loo::by_active_set(shared, all, of_row, request.cs, refit, all_threads, control)
     }
 }
