@@ -13,6 +13,7 @@ use crate::data::{Rows, Units};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan, single_is_enough};
+use crate::grid::{Distinct, OfEachC, each_once};
 use crate::held_out::{groups, held_out};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Kept, Ledger, Plan};
@@ -291,14 +292,33 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     for task in &request.tasks {
         request.solver.engine(task.loss, task.y.len())?;
     }
-    pool(request.threads)?.install(|| {
-        let units = units(request, control)?;
-        if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
-            fit_with::<f32>(request, &units, control)
-        } else {
-            fit_with::<f64>(request, &units, control)
-        }
+    let fit = |request: &Request| {
+        pool(request.threads)?.install(|| {
+            let units = units(request, control)?;
+            if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
+                fit_with::<f32>(request, &units, control)
+            } else {
+                fit_with::<f64>(request, &units, control)
+            }
+        })
+    };
+    each_once(request.cs, |cs| match cs {
+        None => fit(request),
+        Some(cs) => fit(&Request { cs, ..request.clone() }),
     })
+}
+
+impl OfEachC for PathFit {
+    fn spread(self, distinct: &Distinct) -> Self {
+        Self {
+            cs: distinct.spread(&self.cs),
+            scores: distinct.spread_folds(&self.scores),
+            records: distinct.spread_folds(&self.records),
+            oof: distinct.spread_folds(&self.oof),
+            coef: distinct.spread(&self.coef),
+            ..self
+        }
+    }
 }
 
 /// Rows that are the same in every task.

@@ -34,6 +34,7 @@ use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::gram::{Gram, check_plan};
+use crate::grid::{Distinct, OfEachC, each_once};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan, record};
 use crate::nystrom::Nystrom;
@@ -153,7 +154,7 @@ impl MultinomialFit {
 /// Fits every fold and the whole data at every C, each model with its certificate.
 pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
-    pool(request.threads)?.install(|| {
+    on_each_c(request, |request| {
         let units = units(request, control)?;
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_gram::<f32>(request, classes, &units, control)
@@ -166,13 +167,38 @@ pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<Multi
 /// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem.
 pub fn fit_multinomial_low_rank(request: &Multinomial, nystrom: &Nystrom, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
-    pool(request.threads)?.install(|| {
+    on_each_c(request, |request| {
         let units = units(request, control)?;
         match request.precision {
             Precision::Double => fit_features::<f64>(request, nystrom, classes, &units, control),
             Precision::Auto | Precision::Single => fit_features::<f32>(request, nystrom, classes, &units, control),
         }
     })
+}
+
+/// Fits every distinct C once, on the threads asked for.
+fn on_each_c(
+    request: &Multinomial,
+    fit: impl Fn(&Multinomial) -> Result<MultinomialFit> + Sync,
+) -> Result<MultinomialFit> {
+    let pool = pool(request.threads)?;
+    each_once(request.cs, |cs| match cs {
+        None => pool.install(|| fit(request)),
+        Some(cs) => pool.install(|| fit(&Multinomial { cs, ..request.clone() })),
+    })
+}
+
+impl OfEachC for MultinomialFit {
+    fn spread(self, distinct: &Distinct) -> Self {
+        Self {
+            cs: distinct.spread(&self.cs),
+            scores: distinct.spread_folds(&self.scores),
+            records: distinct.spread_folds(&self.records),
+            oof: distinct.spread_folds(&self.oof),
+            coef: distinct.spread(&self.coef),
+            ..self
+        }
+    }
 }
 
 /// Equal rows of a class are one row with their weights.
