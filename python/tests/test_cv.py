@@ -1,8 +1,13 @@
 """Folds, leave-one-out, scores and the choice of C, against naive refits on each fold's rows."""
 
+import re
+import warnings
+
 import naive
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score, f1_score, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -15,7 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.svm import SVC
 
-from kernelpath import KernelSVC, _core
+from kernelpath import KernelDWD, KernelLogistic, KernelRegressor, KernelSVC, _core
 
 CS = [30.0, 0.3, 3.0]  # not sorted, on purpose
 EXACT = {"gamma": 0.4, "tol": 1e-10, "dtype": "float64", "Cs": CS}
@@ -136,6 +141,44 @@ def test_leave_one_out_equals_naive_refits(small):
     assert clf.gaps_.shape == (33, 3)
     assert clf.gaps_.max() <= 1e-10
     assert "split0_test_score" not in clf.cv_results_
+
+
+def left_out_problems():
+    rng = np.random.RandomState(1)
+    X, few = rng.standard_normal((80, 3)), np.where(rng.random_sample(80) < 0.1, 1, -1)
+    few[:3] = 1
+    X[few == 1] += 1.0
+    twice = np.repeat(rng.standard_normal((22, 2)), 3, axis=0)
+    curve = np.sin(2 * twice[:, 0]) + 0.3 * rng.standard_normal(66)
+    curve[::2] = curve[1::2]
+    grid = {"Cs": np.geomspace(1e-2, 1e4, 6)}
+    yield KernelLogistic(kernel="linear", Cs=[0.1, 10.0, 775.0]), X, few
+    yield KernelRegressor(loss="huber", **grid), twice, curve
+    yield KernelRegressor(loss="huber", delta=0.1, **grid), twice + 1e-3 * rng.standard_normal(twice.shape), curve
+    yield KernelDWD(kernel="linear", **grid), X, few
+    yield KernelSVC(loss="squared_hinge", kernel="linear", **grid), X, few
+
+
+@pytest.mark.parametrize(("model", "X", "y"), left_out_problems())
+def test_leave_one_out_converges_where_the_fold_alone_does(model, X, y):
+    """The solution with all rows is no good start for each of these: then the row is left out as a fold."""
+    rows = np.arange(len(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        loo = clone(model).set_params(cv="loo", random_state=0).fit(X, y)
+        short = np.flatnonzero((loo.status_[:-1] != "converged").any(axis=1))
+        assert len(short) <= 1
+        if len(short):
+            folds = [(np.delete(rows, i), [i]) for i in short]
+            alone = clone(model).set_params(cv=folds, gamma=loo.gamma_ or 1.0).fit(X, y)
+            assert (alone.status_[:-1] != "converged")[loo.status_[short] != "converged"].all()
+
+
+def test_leave_one_out_as_folds_keeps_to_the_time_and_the_progress(capfd):
+    model, X, y = list(left_out_problems())[2]
+    clone(model).set_params(cv="loo", verbose=1).fit(X, y)
+    done, total = re.findall(r"path (\d+)/(\d+) \(100 %\)", capfd.readouterr().err)[-1]
+    assert int(done) == int(total) >= 67 * 6
 
 
 def test_leave_one_out_splitter_is_loo(small):

@@ -11,7 +11,7 @@ import pytest
 from children import interrupted_in
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelpath import KernelSVC, _core, _progress
+from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, _core, _progress
 from kernelpath.datasets import make_mixture
 
 
@@ -39,6 +39,27 @@ def test_loo_and_single_fits_do_not_depend_on_threads(cv):
         for n_jobs in (1, 2, 4)
     )
     assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize(("n", "p", "seed"), [(300, 3, 0), (1000, 5, 1), (1500, 10, 2)])
+@pytest.mark.parametrize("solver", ["auto", "spectral"])
+def test_low_rank_does_not_depend_on_threads(n, p, seed, solver):
+    X, y = make_mixture(n, p, random_state=seed)
+    curve = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    settings = {"low_rank": True, "n_landmarks": 40, "solver": solver, "Cs": 4, "cv": 3, "random_state": 0}
+    for model, target in (
+        (KernelSVC(**settings), y),
+        (KernelLogistic(**settings), y),
+        (KernelQuantile(tau=0.3, **settings), curve),
+        (KernelRegressor(loss="huber", **settings), curve),
+    ):
+        first, *others = (bits(model.set_params(n_jobs=n_jobs).fit(X, target)) for n_jobs in (1, 2, 3))
+        assert all(other == first for other in others), model
+
+
+def bits(model):
+    arrays = (model.scores_, model.gaps_, model.oof_path_, model.dual_coef_, model.intercept_, model.n_iter_)
+    return [np.asarray(array).tobytes() for array in arrays]
 
 
 def test_predictions_do_not_depend_on_threads():

@@ -13,6 +13,7 @@ use crate::data::{Rows, Units};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan, single_is_enough};
+use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::held_out::{groups, held_out};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Kept, Ledger, Plan};
@@ -292,15 +293,35 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     for task in &request.tasks {
         request.solver.engine(task.loss, task.y.len())?;
     }
-    pool(request.threads)?.install(|| {
-        let units = units(request, control)?;
-        let may_be_single = request.precision != Precision::Auto || single_proves(request);
-        if may_be_single && request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
-            fit_with::<f32>(request, &units, control)
-        } else {
-            fit_with::<f64>(request, &units, control)
-        }
+    let fit = |request: &Request| {
+        pool(request.threads)?.install(|| {
+            let units = units(request, control)?;
+            let may_be_single = request.precision != Precision::Auto || single_proves(request);
+            let (kernel, rows) = (&request.kernel, &units.representative);
+            if may_be_single && request.precision.is_single(kernel, &request.x, rows, control)? {
+                fit_with::<f32>(request, &units, control)
+            } else {
+                fit_with::<f64>(request, &units, control)
+            }
+        })
+    };
+    each_once(request.cs, |cs| match cs {
+        None => fit(request),
+        Some(cs) => fit(&Request { cs, ..request.clone() }),
     })
+}
+
+impl OfEachC for PathFit {
+    fn spread(self, distinct: &Distinct) -> Self {
+        Self {
+            cs: distinct.spread(&self.cs),
+            scores: distinct.spread_folds(&self.scores),
+            records: distinct.spread_folds(&self.records),
+            oof: distinct.spread_folds(&self.oof),
+            coef: distinct.spread(&self.coef),
+            ..self
+        }
+    }
 }
 
 /// Whether a matrix stored in single precision with its corrections can prove the tolerance at the largest C: there, f of a
@@ -381,7 +402,13 @@ pub(crate) fn check(request: &Request) -> Result<()> {
     if request.tasks.is_empty() {
         return Err(Error::NoLoss);
     }
-    request.tasks.iter().try_for_each(|task| check_task(task, request))
+    request.tasks.iter().try_for_each(|task| check_task(task, request))?;
+    let diagonal = largest_diagonal(&request.x, &request.kernel);
+    request.tasks.iter().try_for_each(|task| {
+        let (slope, value) = task.loss.steepness(&task.y);
+        let weights = (0..task.y.len()).map(|k| task.weight(k));
+        check_products(request.cs, weights, &Scales { slope, value, diagonal })
+    })
 }
 
 fn check_task(task: &Task, request: &Request) -> Result<()> {
@@ -598,7 +625,7 @@ fn solve_task<T: Working>(
         for (k, &u) in placed.place.iter().enumerate() {
             of_row[u] = task.weight(k);
         }
-        left_out = leave_one_out(request, &shared, engine, &weight, &of_row, &refit, decomposition, control)?;
+        left_out = leave_one_out(request, &shared, engine, &weight, &of_row, &refit, decomposition, whole, control)?;
     }
     Ok(Solved { placed, weight, engine, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
 }
@@ -791,6 +818,7 @@ fn leave_one_out<T: Working>(
     of_row: &[f64],
     refit: &Kept,
     decomposition: &Decomposed,
+    all_threads: bool,
     control: &Control,
 ) -> Result<Vec<Vec<loo::LeftOut>>> {
     if engine == Engine::ClosedForm {
@@ -799,6 +827,6 @@ fn leave_one_out<T: Working>(
     } else if shared.kinks.is_empty() {
         loo::by_newton(shared, all, of_row, request.cs, refit, control)
     } else {
-        loo::by_active_set(shared, all, of_row, request.cs, refit, control)
+        loo::by_active_set(shared, all, of_row, request.cs, refit, all_threads, control)
     }
 }

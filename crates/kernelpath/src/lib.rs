@@ -47,6 +47,7 @@ mod device;
 pub mod error;
 pub mod features;
 pub mod gram;
+mod grid;
 mod held_out;
 pub mod kernel;
 pub mod landmarks;

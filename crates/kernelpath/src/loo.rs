@@ -1,5 +1,8 @@
 //! Exact leave-one-out: every row held out once, at every C, from the solution with all rows.
 //!
+//! The solution with all rows is a start that mostly is near. A problem that does not converge from there is solved once
+//! more as a fold is: along the path, from the constant model on.
+//!
 //! `weight` is that of each unit, `of_row` that of one of its rows.
 
 use rayon::prelude::*;
@@ -7,11 +10,12 @@ use rayon::prelude::*;
 use crate::cv::Record;
 use crate::error::Result;
 use crate::gram::padded;
-use crate::ledger::{Judged, Kept, Model, judge};
+use crate::ledger::{Judged, Keeps, Kept, Ledger, Model, Plan, judge};
 use crate::observe::Control;
 use crate::path::LeaveOut;
 use crate::problem::{Outcome, Point, Shared, Status};
 use crate::solver::{ClosedForm, Column, Fitted, Newton, Working};
+use crate::walk::walk;
 
 /// A model of the path, and f at the row it leaves out.
 pub(crate) type LeftOut = (Record, f64);
@@ -30,6 +34,7 @@ pub(crate) fn by_active_set<T: Working>(
     of_row: &[f64],
     cs: &[f64],
     refit: &Kept,
+    all_threads: bool,
     control: &Control,
 ) -> Result<Vec<Vec<LeftOut>>> {
     let m = weight.len();
@@ -65,11 +70,67 @@ pub(crate) fn by_active_set<T: Working>(
         }
         Ok(results)
     };
-    (0..cs.len()).into_par_iter().with_max_len(1).map(at_c).collect()
+    let mut by_c = (0..cs.len()).into_par_iter().with_max_len(1).map(at_c).collect::<Result<Vec<_>>>()?;
+    let sweep = |ledger: &Ledger<T>| walk(shared, ledger, all_threads, control);
+    as_folds(shared, weight, of_row, cs, &mut by_c, sweep, control)?;
+    Ok(by_c)
 }
 
-/// Problems that Newton solves at once.
+/// Problems that Newton solves at once, and that are solved as folds at once.
 const BLOCK: usize = 64;
+
+/// The weights without a row of unit `u`.
+fn without(u: usize, weight: &[f64], of_row: &[f64]) -> Vec<f64> {
+    let mut remaining = weight.to_vec();
+    remaining[u] = (weight[u] - of_row[u]).max(0.0);
+    remaining
+}
+
+/// Solves the problems that did not converge as folds, by `sweep`, and keeps of the two models of a C the one with the
+/// smaller gap. It ends when a block of them brings no model that converges: then the start was not the reason.
+fn as_folds<T: Working>(
+    shared: &Shared<T>,
+    weight: &[f64],
+    of_row: &[f64],
+    cs: &[f64],
+    by_c: &mut [Vec<LeftOut>],
+    sweep: impl Fn(&Ledger<T>) -> Result<()>,
+    control: &Control,
+) -> Result<()> {
+    let short =
+        |(record, _): &LeftOut| !matches!(record.status, Status::Converged | Status::TimeLimit | Status::NotRun);
+    let units: Vec<usize> = (0..weight.len()).filter(|&u| by_c.iter().any(|of_c| short(&of_c[u]))).collect();
+    // Beyond the largest C that is missing no path needs to go.
+    let last = (0..cs.len()).filter(|&k| by_c[k].iter().any(short)).map(|k| cs[k]).fold(0.0, f64::max);
+    let (places, cs): (Vec<usize>, Vec<f64>) = (0..cs.len()).map(|k| (k, cs[k])).filter(|(_, c)| *c <= last).unzip();
+    for units in units.chunks(BLOCK) {
+        control.check()?;
+        if control.out_of_time() {
+            break;
+        }
+        let plan = |&u: &usize| Plan { weight: without(u, weight, of_row), keeps: Keeps::Values(vec![u]) };
+        let plans: Vec<Plan> = units.iter().map(plan).collect();
+        control.extend(plans.len() * cs.len());
+        let ledger = Ledger::new(shared, &plans, &cs, control);
+        sweep(&ledger)?;
+        let mut converged = false;
+        for (&u, kept) in units.iter().zip(ledger.close()) {
+            for ((&k, record), f) in places.iter().zip(kept.records).zip(kept.f) {
+                let known = &mut by_c[k][u];
+                let (gap, known_gap) = (record.certificate.gap(), known.0.certificate.gap());
+                if let Some(f) = f.first().filter(|_| short(known) && (gap < known_gap || known_gap.is_nan())) {
+                    converged |= record.status == Status::Converged;
+                    let value = f + record.b;
+                    *known = (record, value);
+                }
+            }
+        }
+        if !converged {
+            break;
+        }
+    }
+    Ok(())
+}
 
 /// `[c][unit]` for a smooth loss: Newton from the solution with all rows, a block of units at once.
 pub(crate) fn by_newton<T: Working>(
@@ -88,12 +149,7 @@ pub(crate) fn by_newton<T: Working>(
             if control.out_of_time() {
                 return Ok(by_c);
             }
-            let remaining = |&u: &usize| {
-                let mut weight = weight.to_vec();
-                weight[u] = (weight[u] - of_row[u]).max(0.0);
-                weight
-            };
-            let weights: Vec<Vec<f64>> = units.iter().map(remaining).collect();
+            let weights: Vec<Vec<f64>> = units.iter().map(|&u| without(u, weight, of_row)).collect();
             let start = |(weights, &u): (&'_ Vec<f64>, &usize)| {
                 let (mut beta, mut f) = (refit.beta[k].clone(), refit.f[k].clone());
                 let change = if weight[u] > 0.0 { beta[u] * (weights[u] / weight[u] - 1.0) } else { 0.0 };
@@ -128,6 +184,7 @@ pub(crate) fn by_newton<T: Working>(
             control.advance(units.len());
         }
     }
+    as_folds(shared, weight, of_row, cs, &mut by_c, |ledger| newton.sweep(ledger), control)?;
     Ok(by_c)
 }
 

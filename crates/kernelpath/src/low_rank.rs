@@ -15,6 +15,7 @@ use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::gram::available_memory;
+use crate::grid::each_once;
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan};
 use crate::nystrom::Nystrom;
@@ -130,9 +131,15 @@ const STATE_OF_A_STEP: usize = 8;
 /// ```
 pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
     check_low_rank(request)?;
-    pool(request.threads)?.install(|| match request.precision {
-        Precision::Double => fit_with::<f64>(request, nystrom, control),
-        Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+    let fit = |request: &Request| {
+        pool(request.threads)?.install(|| match request.precision {
+            Precision::Double => fit_with::<f64>(request, nystrom, control),
+            Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+        })
+    };
+    each_once(request.cs, |cs| match cs {
+        None => fit(request),
+        Some(cs) => fit(&Request { cs, ..request.clone() }),
     })
 }
 

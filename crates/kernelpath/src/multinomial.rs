@@ -33,6 +33,7 @@ use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::gram::{Gram, check_plan};
+use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan, record};
 use crate::nystrom::Nystrom;
@@ -152,7 +153,7 @@ impl MultinomialFit {
 /// Fits every fold and the whole data at every C, each model with its certificate.
 pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
-    pool(request.threads)?.install(|| {
+    on_each_c(request, |request| {
         let units = units(request, control)?;
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_gram::<f32>(request, classes, &units, control)
@@ -165,13 +166,38 @@ pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<Multi
 /// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem.
 pub fn fit_multinomial_low_rank(request: &Multinomial, nystrom: &Nystrom, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
-    pool(request.threads)?.install(|| {
+    on_each_c(request, |request| {
         let units = units(request, control)?;
         match request.precision {
             Precision::Double => fit_features::<f64>(request, nystrom, classes, &units, control),
             Precision::Auto | Precision::Single => fit_features::<f32>(request, nystrom, classes, &units, control),
         }
     })
+}
+
+/// Fits every distinct C once, on the threads asked for.
+fn on_each_c(
+    request: &Multinomial,
+    fit: impl Fn(&Multinomial) -> Result<MultinomialFit> + Sync,
+) -> Result<MultinomialFit> {
+    let pool = pool(request.threads)?;
+    each_once(request.cs, |cs| match cs {
+        None => pool.install(|| fit(request)),
+        Some(cs) => pool.install(|| fit(&Multinomial { cs, ..request.clone() })),
+    })
+}
+
+impl OfEachC for MultinomialFit {
+    fn spread(self, distinct: &Distinct) -> Self {
+        Self {
+            cs: distinct.spread(&self.cs),
+            scores: distinct.spread_folds(&self.scores),
+            records: distinct.spread_folds(&self.records),
+            oof: distinct.spread_folds(&self.oof),
+            coef: distinct.spread(&self.coef),
+            ..self
+        }
+    }
 }
 
 /// Equal rows of a class are one row with their weights.
@@ -218,6 +244,9 @@ fn check(request: &Multinomial) -> Result<usize> {
     if classes < 2 {
         return Err(Error::OneClass { fold: None, rows: n });
     }
+    let weights = (0..n).map(|i| request.weight(i));
+    let diagonal = largest_diagonal(&request.x, &request.kernel);
+    check_products(request.cs, weights, &Scales { slope: 1.0, value: (classes as f64).ln(), diagonal })?;
     match &request.folds {
         Folds::None => {}
         Folds::LeaveOneOut => return Err(Error::NoLeaveOneOut),

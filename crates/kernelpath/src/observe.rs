@@ -68,6 +68,11 @@ impl Control {
         self.phase.store(u8::from(phase == Phase::Path), Relaxed);
     }
 
+    /// Adds parts that turned out to be needed.
+    pub(crate) fn extend(&self, parts: usize) {
+        self.total.fetch_add(parts, Relaxed);
+    }
+
     pub(crate) fn advance(&self, parts: usize) {
         self.done.fetch_add(parts, Relaxed);
     }

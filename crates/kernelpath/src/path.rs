@@ -6,8 +6,10 @@
 
 use crate::error::{Error, Result};
 use crate::gram::Entry;
+use crate::grid::leaps;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Outcome, Point, Settings, Shared, Status};
+use crate::simd::within;
 use crate::solver::{BoxSolver, Working, holds};
 
 /// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
@@ -48,6 +50,11 @@ pub(crate) fn check_cs(cs: &[f64]) -> Result<()> {
 /// C's further apart than this factor get others in between.
 const LONGEST_LEAP: f64 = 8.0;
 
+/// A line through two solutions is followed no farther than this many times the distance of their C's (a regular grid
+/// asks for `LONGEST_LEAP` at most). Between C's that are nearly equal only rounding moves the solution, and a longer line
+/// would start far from the path.
+const FARTHEST: f64 = 10.0;
+
 /// A solved problem of a path.
 pub(crate) struct Step {
     pub beta: Vec<f64>,
@@ -76,17 +83,28 @@ impl<'a, T: Working> Path<'a, T> {
     /// Solves the problem at `c`, which must be at least every C before.
     ///
     /// A first C beyond the easy ones, and a leap between two, are reached by way of C's in between,
-    /// solved roughly.
+    /// solved roughly: as long as they can be, and as the solution changes with C.
     pub fn advance(&mut self, shared: &Shared<T>, c: f64, control: &Control) -> Result<Step> {
         let from = self.last.as_ref().map_or(shared.easy_c, |(c1, _)| *c1);
-        let leaps = ((c / from).ln() / LONGEST_LEAP.ln()).floor().max(0.0) as i32;
         let rough = Settings { tol: shared.settings.tol.max(1e-3), max_iter: shared.settings.max_iter.min(20_000) };
-        for k in (1..=leaps).rev() {
-            if !control.out_of_time() {
-                self.solve(shared, c / LONGEST_LEAP.powi(k), &rough, control)?;
+        for between in leaps(from, c, LONGEST_LEAP).take_while(|between| *between < c) {
+            control.check()?;
+            if control.out_of_time() || self.is_final(shared) {
+                break;
+            }
+            if self.solve(shared, between, &rough, control)?.outcome.status == Status::Stalled {
+                break;
             }
         }
         self.solve(shared, c, &shared.settings, control)
+    }
+
+    /// Whether the last solution is that of every larger C: no row stands at a bound.
+    fn is_final(&self, shared: &Shared<T>) -> bool {
+        self.last.as_ref().is_some_and(|(c1, last)| {
+            let qp = BoxQp::new(shared.gram, &shared.diagonal, &shared.kinks, self.weight, *c1);
+            !has_bounded(&qp, &last.beta, 1.0)
+        })
     }
 
     fn solve(&mut self, shared: &Shared<T>, c: f64, settings: &Settings, control: &Control) -> Result<Step> {
@@ -114,7 +132,8 @@ impl<'a, T: Working> Path<'a, T> {
             return last.clone();
         }
         let (c0, before) = self.before.take().unwrap_or_else(|| (0.0, Point::origin(qp.n())));
-        extrapolate(qp, last, before, c1 / c, (c - c1) / (c1 - c0))
+        let t = (c - c1) / (c1 - c0);
+        extrapolate(qp, last, before, c1 / c, if t <= FARTHEST { t } else { 0.0 })
     }
 }
 
@@ -138,7 +157,7 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
         let line = old + t * (old - *beta);
         let at = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
         let level = [qp.lo[i], qp.hi[i], qp.mid[i]].into_iter().find(|level| at(*level));
-        *beta = level.unwrap_or_else(|| line.clamp(qp.lo[i], qp.hi[i]));
+        *beta = level.unwrap_or_else(|| within(line, qp.lo[i], qp.hi[i]));
         if level.is_some() {
             let g = point.f[i] + point.b;
             if qp.up(i, *beta) > g {
@@ -284,7 +303,7 @@ impl<'a, T: Working> LeaveOut<'a, T> {
         } else if beta == old.2 {
             self.qp.hi[i]
         } else {
-            beta.clamp(self.qp.lo[i], self.qp.hi[i])
+            within(beta, self.qp.lo[i], self.qp.hi[i])
         };
         // (Without a free row, the row left out may have been what held b.)
         if new == beta && holds(&self.qp, &mut self.full, self.shared.settings.tol) {

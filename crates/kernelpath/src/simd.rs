@@ -64,6 +64,13 @@ pub(crate) fn sums(values: &[f64]) -> (f64, f64) {
     (sum, size)
 }
 
+/// The number of [lo, hi] nearest to x. NaN stays, and shows; a bound that is NaN is none (`f64::clamp` would panic).
+#[inline(always)]
+pub(crate) fn within(x: f64, lo: f64, hi: f64) -> f64 {
+    let above = if x < lo { lo } else { x };
+    if above > hi { hi } else { above }
+}
+
 /// max |v|, 0 of none; NaN does not count.
 pub(crate) fn largest(values: &[f64]) -> f64 {
     vectorise(

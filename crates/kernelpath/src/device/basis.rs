@@ -11,6 +11,11 @@ use crate::solver::Working;
 /// Directions whose eigenvalue is this small, relative to the largest, are left out of a low-rank basis.
 const NEGLIGIBLE: f64 = 1e-12;
 
+/// Groups of rows whose part of ZᵀZ is summed side by side. Their number sets the order of summation, so it must not
+/// depend on the threads; each group takes a matrix of rank² doubles, and more groups than this would weigh beside the
+/// features.
+const GROUPS: usize = 4;
+
 /// An orthonormal basis U on a device. The passes of the spectral engine are products with it.
 pub(crate) trait Basis<D: Device>: Sync {
     /// U·X.
@@ -63,7 +68,7 @@ impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
     pub fn new(device: &D, design: Design<'a, T>, control: &Control) -> Result<(Self, Spectrum)> {
         let (n, rank) = (design.n(), design.rank());
         // The upper triangle of [Z 1]ᵀ[Z 1].
-        let square: Mat<f64> = device.curvature(design, &vec![1.0; n], rayon::current_num_threads(), control)?;
+        let square: Mat<f64> = device.curvature(design, &vec![1.0; n], GROUPS, control)?;
         let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).transpose().to_owned(), control)?;
         let largest = values.iter().fold(0.0_f64, |a, v| a.max(*v));
         let kept: Vec<usize> = (0..rank).filter(|&k| values[k] > NEGLIGIBLE * largest).collect();

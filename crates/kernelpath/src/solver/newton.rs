@@ -26,12 +26,13 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::grid::leaps;
 use crate::ledger::{Ledger, Solution};
 use crate::loss::best_intercept;
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Shared, Status};
-use crate::simd::dot;
+use crate::simd::{dot, within};
 
 use super::cholesky::Working;
 use super::low_rank::{LowRank, Of};
@@ -48,8 +49,12 @@ const STEP_GAP: f64 = 1e-3;
 const LAST_GAP: f64 = 0.04;
 
 /// A C that is so many times the last one is reached by others in between, each solved to this gap.
-const LONGEST_LEAP: f64 = 10.0;
+pub(super) const LONGEST_LEAP: f64 = 10.0;
 pub(super) const GAP_BETWEEN: f64 = 1e-3;
+
+/// Most of a known solution that a parabola through three takes, or takes away: of C's that are nearly equal it would be
+/// so much that only their rounding is left.
+const LARGEST_SHARE: f64 = 1e3;
 
 /// Steps without the gap halving before a problem counts as stalled.
 pub(super) const PATIENCE: usize = 8;
@@ -167,7 +172,12 @@ impl<'a, T: Working> Newton<'a, T> {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
-            for c in leaps(if step == 0 { easy } else { past[0].0 }, ledger.cs[k]) {
+            let mut stalled = false;
+            for c in leaps(past[0].0.max(easy), ledger.cs[k], LONGEST_LEAP) {
+                self.control.check()?;
+                if stalled && c < ledger.cs[k] {
+                    continue; // where all stall, so they would at larger C's
+                }
                 let mixtures = mixtures(&past.iter().map(|(c, _)| *c).collect::<Vec<_>>(), c);
                 let start = |plan: usize| {
                     let known: Vec<&Column> = past.iter().map(|(_, columns)| &columns[plan]).collect();
@@ -179,6 +189,7 @@ impl<'a, T: Working> Newton<'a, T> {
                     self.settle(ledger, k, &mut columns)?;
                 } else {
                     self.solve(&mut columns, c, tol.max(GAP_BETWEEN))?;
+                    stalled = columns.iter().all(|column| column.outcome.status == Status::Stalled);
                 }
                 past.insert(0, (c, columns));
                 past.truncate(3);
@@ -458,7 +469,7 @@ impl<'a, T: Working> Newton<'a, T> {
             let cw = c * column.weight[i];
             if cw > 0.0 {
                 let (lo, hi) = self.shared.loss.domain(self.shared.y[i]);
-                let inside = beta.clamp(cw * lo, cw * hi);
+                let inside = within(*beta, cw * lo, cw * hi);
                 if (inside - *beta).abs() <= 1e-12 * cw {
                     *beta = inside; // which changes f by less than it is known to
                 }
@@ -498,7 +509,7 @@ impl<'a, T: Working> Newton<'a, T> {
         let mut roomiest = (0.0, 0);
         for (i, &beta) in column.beta.iter().enumerate() {
             let (lo, hi) = bounds(i);
-            let inside = beta.clamp(lo, hi);
+            let inside = within(beta, lo, hi);
             surplus += inside;
             size += inside.abs();
             if inside == beta {
@@ -573,13 +584,9 @@ pub(super) fn lines(c0: f64, c1: f64, c: f64) -> Vec<f64> {
     if c0 > 0.0 && c1 > c0 {
         lines.push((c / c1).ln() / (c1 / c0).ln());
     }
+    // Between C's that are nearly equal rounding is all that moved the solution.
+    lines.retain(|t| *t <= LONGEST_LEAP);
     lines
-}
-
-/// `to`, and before it C's of equal ratios after `from`, if it is far.
-pub(super) fn leaps(from: f64, to: f64) -> impl Iterator<Item = f64> {
-    let parts = ((to / from).ln() / LONGEST_LEAP.ln()).ceil().clamp(1.0, 100.0);
-    (1..parts as usize).map(move |part| from * (to / from).powf(part as f64 / parts)).chain([to])
 }
 
 /// Guesses at the solution at c as mixtures of those at `cs`, the newest first: the newest; the line through two in C,
@@ -596,16 +603,21 @@ fn mixtures(cs: &[f64], c: f64) -> Vec<Vec<f64>> {
     {
         let [x0, x1, x2, x] = [c0, c1, c2, c].map(f64::ln);
         let share = |a: f64, b: f64, c: f64| (x - b) * (x - c) / ((a - b) * (a - c));
-        mixtures.push(vec![share(x2, x1, x0), share(x1, x0, x2), share(x0, x1, x2)]);
+        let parabola = vec![share(x2, x1, x0), share(x1, x0, x2), share(x0, x1, x2)];
+        if parabola.iter().all(|share| share.abs() <= LARGEST_SHARE) {
+            mixtures.push(parabola);
+        }
     }
     mixtures
 }
 
 /// The t in (0, 1] to which the gap falls from what it is `now`, or if it does not, the primal, and the gap there;
 /// `None` if neither does.
+/// What is no number counts as no fall.
 pub(super) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
+    let finite = |t: f64, gap: f64| gap.is_finite().then_some((t, gap));
     let (mut t, mut gap) = (1.0, gap_at(1.0));
-    while t > 0.01 && gap > 0.1 * now {
+    while t > 0.01 && (gap > 0.1 * now || gap.is_nan()) {
         let shorter = gap_at(0.7 * t);
         if shorter >= gap && gap < (1.0 - 0.1 * t) * now {
             break;
@@ -613,7 +625,7 @@ pub(super) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl 
         (t, gap) = (0.7 * t, shorter);
     }
     if t > 0.01 {
-        return Some((t, gap));
+        return finite(t, gap);
     }
     // The primal is convex along the line: its slope can be bisected.
     let slope = slope_at(0.0);
@@ -621,7 +633,7 @@ pub(super) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl 
         return None;
     }
     if slope_at(1.0) <= -0.1 * slope {
-        return Some((1.0, gap_at(1.0)));
+        return finite(1.0, gap_at(1.0));
     }
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..30 {
@@ -632,7 +644,7 @@ pub(super) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl 
         }
         if here < 0.0 { low = t } else { high = t }
     }
-    Some((t, gap_at(t)))
+    finite(t, gap_at(t))
 }
 
 /// Conjugate gradients on one system.

@@ -17,6 +17,7 @@ use faer::linalg::solvers::DenseSolveCore;
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::grid::leaps;
 use crate::multinomial::{Ledger, Problem};
 use crate::observe::Control;
 use crate::path::rising;
@@ -26,7 +27,7 @@ use crate::softmax::softmax;
 
 use super::coupled::{Coupled, Curvature, ROWS};
 use super::low_rank::LowRank;
-use super::newton::{GAP_BETWEEN, MAX_NEWTON, MAX_PASSES, PATIENCE, leaps, lines, step_length};
+use super::newton::{GAP_BETWEEN, LONGEST_LEAP, MAX_NEWTON, MAX_PASSES, PATIENCE, lines, step_length};
 use super::operator::Operator;
 
 /// A step is solved until the gap is so much of what it was, and of what is wanted.
@@ -110,14 +111,20 @@ impl<'a, K: Operator> SoftmaxNewton<'a, K> {
             if step > 0 && self.control.out_of_time() {
                 break;
             }
-            for c in leaps(if step == 0 { easy } else { c1 }, ledger.cs[k]) {
+            let mut stalled = false;
+            for c in leaps(easy.max(c1), ledger.cs[k], LONGEST_LEAP) {
+                self.control.check()?;
                 let is_last = c == ledger.cs[k];
+                if stalled && !is_last {
+                    continue; // where all stall, so they would at larger C's
+                }
                 let start = |(last, before)| self.start(last, before, (c0, c1, c));
                 let mut columns: Vec<Column> = last.par_iter().zip(&before).map(start).collect();
                 self.solve(&mut columns, c, if is_last { tol } else { tol.max(GAP_BETWEEN) })?;
                 if is_last {
                     self.settle(ledger, k, &mut columns)?;
                 }
+                stalled = columns.iter().all(|column| column.outcome.status == Status::Stalled);
                 before = std::mem::replace(&mut last, columns);
                 (c0, c1) = (c1, c);
             }
