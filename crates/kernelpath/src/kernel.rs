@@ -20,7 +20,7 @@ pub enum Shape {
     },
     /// ⟨x,z⟩
     Linear,
-    /// tanh(γ⟨x,z⟩ + coef0): indefinite, so a gap proves a stationary point only
+    /// tanh(γ⟨x,z⟩ + coef0): mostly indefinite, and then without a certificate
     Sigmoid {
         /// The constant term.
         coef0: f64,
@@ -58,6 +58,16 @@ impl Shape {
     /// Whether the kernel depends on x − z only, so that shifting the data changes nothing.
     pub(crate) fn is_shift_invariant(self) -> bool {
         matches!(self, Self::Rbf | Self::Laplacian | Self::Matern32 | Self::Matern52)
+    }
+
+    /// Whether the kernel matrix of any rows is positive semi-definite, by the formula of the kernel and for every γ > 0.
+    pub fn is_definite(self) -> bool {
+        match self {
+            Self::Rbf | Self::Laplacian | Self::Linear | Self::Matern32 | Self::Matern52 => true,
+            // A sum of powers of ⟨x,z⟩ with factors of at least 0.
+            Self::Poly { coef0, .. } => coef0 >= 0.0,
+            Self::Sigmoid { .. } | Self::Precomputed => false,
+        }
     }
 
     /// Whether γ enters at all.

@@ -11,17 +11,21 @@ pub enum Status {
     Converged,
     /// `max_iter` steps were not enough.
     MaxIter,
-    /// No step improves the solution any more: rounding, or an indefinite kernel.
+    /// No step improves the solution any more, by rounding.
     Stalled,
     /// The time budget ended during this solve.
     TimeLimit,
     /// The time budget ended before this solve.
     NotRun,
+    /// The kernel matrix has a negative eigenvalue: the model is a stationary point at best, and no gap bounds how far it
+    /// is from an optimum.
+    Indefinite,
 }
 
 impl Status {
     /// The names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["converged", "max_iter", "stalled", "time_limit", "not_run"];
+    pub const NAMES: &'static [&'static str] =
+        &["converged", "max_iter", "stalled", "time_limit", "not_run", "indefinite"];
 
     /// Its name.
     pub fn name(self) -> &'static str {
