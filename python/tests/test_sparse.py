@@ -57,6 +57,7 @@ def both(X):
     return sparse.csr_matrix(X), X
 
 
+@pytest.mark.filterwarnings("ignore::kernelpath.IndefiniteKernelWarning")
 @pytest.mark.parametrize(("kernel", "gamma"), BANDWIDTHS)
 def test_every_kernel(rows, labels, kernel, gamma):
     model = FAST | {"kernel": kernel, "gamma": gamma, "coef0": 0.1, "dtype": "float64"}
