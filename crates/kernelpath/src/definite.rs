@@ -130,7 +130,9 @@ fn lanczos(
             let budget = control.budget_seconds().unwrap_or(0.0);
             return Err(Error::TimeBudget { budget, what: "the sign of the kernel was known", rows: n });
         }
-        next.iter_mut().for_each(|value| *value /= norm);
+        for value in &mut next {
+            *value /= norm;
+        }
         basis.push(std::mem::take(&mut next));
         let last = &basis[basis.len() - 1];
         next = times(last)?;
@@ -220,7 +222,9 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(3);
         let mut u: Vec<f64> = (0..n).map(|_| rng.f64() - 0.5).collect();
         let norm = dot(&u, &u).sqrt();
-        u.iter_mut().for_each(|u| *u /= norm);
+        for u in &mut u {
+            *u /= norm;
+        }
         let middle: f64 = u.iter().zip(values).map(|(u, v)| u * u * v).sum();
         let entry = |i: usize, j: usize| {
             let outer = 4.0 * middle * u[i] * u[j] - 2.0 * (values[i] + values[j]) * u[i] * u[j];
