@@ -2,11 +2,13 @@
 
 from importlib.metadata import version
 
+from kernelpath._indefinite import IndefiniteKernelWarning
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.nystrom import NystromFeatures
 from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
 
 __all__ = [
+    "IndefiniteKernelWarning",
     "KernelDWD",
     "KernelLogistic",
     "KernelQuantile",

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
 from kernelpath._folds import Folds, among_rows, make_folds, spread
+from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
@@ -185,6 +186,8 @@ class _KernelPathBase(BaseEstimator):
         tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
         self._keep_paths(paths, tuned, Cs, gammas, folds)
         basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
+        eigenvalues = [of_gamma[0].smallest_eigenvalue for of_gamma in paths]
+        self.smallest_eigenvalue_ = eigenvalues[tuned[0].best // len(Cs)]
         self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
         self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
         self._keep_basis(basis, settings, X, rows)
@@ -193,6 +196,7 @@ class _KernelPathBase(BaseEstimator):
         self._keep_probabilities(tuned, tasks, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
+        self._warn_of_indefinite(eigenvalues, settings)
         return self
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
@@ -443,6 +447,12 @@ class _KernelPathBase(BaseEstimator):
                 messages.append(self._headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
+
+    def _warn_of_indefinite(self, eigenvalues: list[float | None], settings: Settings) -> None:
+        low_rank = settings.low_rank is not None
+        message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
+        if message is not None:
+            warnings.warn(message, IndefiniteKernelWarning, stacklevel=3)
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from kernelpath._indefinite import INDEFINITE
+
 Matrix = npt.NDArray[np.float64]
 NOT_RUN = "not_run"
 
@@ -71,7 +73,7 @@ def path_table(
         score = f"{mean[j]:.4f} ± {error[j]:.4f}" if np.isfinite(mean[j]) else "-"
         mark = "*" if j == chosen else " "
         lines.append(
-            f"{mark} {C:>10.4g}{gamma_column[j]}  {score:>17}  {n_support[j]:>6}  {gaps[:, j].max():>9.1e}  "
+            f"{mark} {C:>10.4g}{gamma_column[j]}  {score:>17}  {n_support[j]:>6}  {_gap(gaps[:, j].max()):>9}  "
             f"{_tally(status[:, j])}"
         )
     return "\n".join(lines)
@@ -88,10 +90,10 @@ def shortfall(
 ) -> str | None:
     """What a ConvergenceWarning must say; None when every model reached `tol`.
 
-    `time_budget` is given when it ended the fit.
+    `time_budget` is given when it ended the fit. Models without a gap, on an indefinite kernel, have their own warning.
     """
     run = status != NOT_RUN
-    short = run & ~(gaps <= tol)
+    short = run & (status != INDEFINITE) & ~(gaps <= tol)
     if run.all() and not short.any():
         return None
     parts = []
@@ -109,11 +111,22 @@ def shortfall(
             f"relative duality gap is {gaps[row, column]:.1e} ({where}, C={Cs[column]:.4g})."
         )
     limit = "max_iter" if time_budget is None else "time_budget"
-    parts.append(
-        f"The returned model (C={Cs[chosen]:.4g}) has gap {gaps[-1, chosen]:.1e}. To close the gaps, raise {limit}, "
-        "scale the features, leave out the largest values of C, or accept them by raising tol."
-    )
+    if status[-1, chosen] == INDEFINITE:
+        parts.append(f"The returned model (C={Cs[chosen]:.4g}) has no gap, as its kernel is indefinite.")
+    else:
+        parts.append(f"The returned model (C={Cs[chosen]:.4g}) has gap {gaps[-1, chosen]:.1e}.")
+    if (status == INDEFINITE)[run].all():
+        parts.append(f"To run the others, raise {limit}.")
+    else:
+        parts.append(
+            f"To close the gaps, raise {limit}, scale the features, leave out the largest values of C, or accept them "
+            "by raising tol."
+        )
     return " ".join(parts)
+
+
+def _gap(gap: float) -> str:
+    return "-" if np.isnan(gap) else f"{gap:.1e}"
 
 
 def _tally(statuses: npt.NDArray[np.str_]) -> str:

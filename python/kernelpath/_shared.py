@@ -36,7 +36,8 @@ PARAMETERS = """
 kernel : str or callable, default="rbf"
     "rbf" exp(−γ‖x−z‖²), "laplacian" exp(−γ‖x−z‖₁), "poly" (γ⟨x,z⟩ + coef0)^degree, "linear" ⟨x,z⟩,
     "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), "precomputed", or a
-    function of two arrays of rows that returns the matrix of kernel values between them.
+    function of two arrays of rows that returns the matrix of kernel values between them. Certificates need a positive
+    semi-definite kernel, which "sigmoid" mostly is not, nor "poly" with ``coef0 < 0``.
 gamma : float, sequence of float, "sigest", "scale" or "auto-grid", default="sigest"
     Bandwidth γ. "sigest" takes it from the distances of pairs of rows (as kernlab and TorchKM do);
     "scale" is 1 / (n_features · Var(X)). Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and 4 times "sigest"), the
@@ -116,12 +117,19 @@ cv_results_ : dict
     Columns as in ``GridSearchCV``, with the gaps beside the scores.
 gaps_ : ndarray of shape (n_folds + 1, n_Cs)
     Relative duality gaps, (P − D) / max(abs(P), abs(D)), for the kernel in double precision; the last row is the refit.
+    inf where not run, NaN where the kernel matrix is indefinite, so that no gap proves anything.
 gap_noise_ : ndarray of shape (n_folds + 1, n_Cs)
     How far rounding may have taken each gap.
 status_, n_iter_ : ndarray of shape (n_folds + 1, n_Cs)
-    How each solve ended, and after how many steps.
+    How each solve ended, and after how many steps: "converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate" where rounding hides the gap, or
+    "indefinite" for every model on a kernel matrix with a negative eigenvalue.
 objective_, dual_objective_ : float
-    The primal and dual values of the returned model; the optimum lies between them.
+    The primal and dual values of the returned model; the optimum lies between them. The dual value is NaN where the
+    kernel matrix is indefinite.
+smallest_eigenvalue_ : float or None
+    The smallest eigenvalue of the kernel matrix (with `low_rank`, of that of the landmarks) at `gamma_`, if it is
+    indefinite: below −n ε times the largest one, with ε that of its precision. An :class:`IndefiniteKernelWarning`
+    says so, too. None if the kernel is positive semi-definite.
 oof_decision_, oof_path_ : ndarray of shape (n_samples,), (n_samples, n_Cs)
     Out-of-fold values f at `C_` and at every C: the mean over the folds that held the row out.
 dual_coef_ : ndarray of shape (1, n_SV)

@@ -446,14 +446,15 @@ class SupportPathDisplay(_PathDisplay):
 class GapDisplay(_Display):
     """The certificates of all models: log₁₀ of the relative duality gap, for each fold and the refit, and each C.
 
-    Blue gaps are within the tolerance, red ones are not; models that were not run are grey.
+    Blue gaps are within the tolerance, red ones are not; models that were not run, or have no gap because the kernel is
+    indefinite, are grey.
 
     Parameters
     ----------
     Cs : ndarray of shape (n_Cs,)
         Values of C, in any order.
     gaps : ndarray of shape (n_folds + 1, n_Cs)
-        Relative duality gaps, the refit last; not finite where not run.
+        Relative duality gaps, the refit last; inf where not run, NaN where the kernel is indefinite.
     tol : float
         The tolerance they had to reach.
     title : str, optional
@@ -533,7 +534,10 @@ class GapDisplay(_Display):
         bar.set_label("log₁₀ relative duality gap")
         bar.ax.axhline(limit, color="black", linewidth=1.0)
         within = int(np.sum(self.gaps <= self.tol))
+        unproved = int(np.isnan(self.gaps).sum())
         proved = f"{within} of {self.gaps.size} gaps are within tol = {self.tol:g}"
+        if unproved:
+            proved = f"the kernel is indefinite: {unproved} of {self.gaps.size} models have no certificate"
         ax.axhline(edges[-2], color="white", linewidth=2.0)
         ax.set(xlabel="C", xscale="log", title="\n".join(filter(None, [self.title, proved])))
         ax.set_yticks(rows, names)

@@ -46,7 +46,7 @@ def test_demo_runs(tmp_path):
     assert picture.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", kernelpath.__all__)
+@pytest.mark.parametrize("name", [name for name in kernelpath.__all__ if not name.endswith("Warning")])
 def test_docstring(name):
     """Its example runs, and each parameter and attribute is described, none that is not there."""
     kind = getattr(kernelpath, name)

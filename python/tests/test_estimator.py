@@ -140,6 +140,7 @@ def test_every_kernel_fits_and_predicts(small, kernel):
         ("sigmoid", 10, "float64"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::kernelpath.IndefiniteKernelWarning")
 def test_auto_precision(kernel, columns, expected):
     """float32, unless the matrix is so close to singular that its rounding would matter."""
     X, y = make_mixture(300, 10, random_state=0)

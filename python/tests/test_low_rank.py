@@ -494,6 +494,7 @@ def test_probabilities_of_the_logistic_loss_need_no_calibration(data, points):
 # Kernels, data and landmarks
 
 
+@pytest.mark.filterwarnings("ignore::kernelpath.IndefiniteKernelWarning")
 @pytest.mark.parametrize("kernel", [k for k in _core.KERNELS if k != "precomputed"])
 @pytest.mark.parametrize("name", ["svc", "logistic", "svr"])
 def test_every_kernel(kernel, name, data):
@@ -501,7 +502,10 @@ def test_every_kernel(kernel, name, data):
     X, y = data[0], target(name, data)
     options = {"gamma": 0.05, "coef0": 1.0, "n_landmarks": 25, "Cs": 7, "tol": 1e-6, "dtype": "auto"}
     model = made(name, kernel=kernel, **options).fit(X, y)
-    assert model.gaps_.max() <= 1e-6
+    if kernel == "sigmoid":
+        assert (model.status_ == "indefinite").all()
+    else:
+        assert model.gaps_.max() <= 1e-6
     assert (model.gamma_ is None) == (kernel == "linear")
     assert model.score(X, y) > 0.6
 

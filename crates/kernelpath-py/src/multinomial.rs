@@ -74,7 +74,8 @@ impl MultinomialFit {
         matrix(py, self.fit.scores.concat(), self.fit.cs.len())
     }
 
-    /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run.
+    /// Relative duality gaps, shape (n_folds + 1, n_C), last row the refit; inf where not run, NaN if the kernel is
+    /// indefinite.
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         of_records(py, &self.fit.records, |r| r.certificate.gap())
@@ -104,7 +105,7 @@ impl MultinomialFit {
         of_records(py, &self.fit.records, |r| r.certificate.primal)
     }
 
-    /// Dual objective values, shape (n_folds + 1, n_C).
+    /// Dual objective values, shape (n_folds + 1, n_C); NaN if the kernel is indefinite.
     #[getter]
     fn dual<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         of_records(py, &self.fit.records, |r| r.certificate.dual)
@@ -152,6 +153,12 @@ impl MultinomialFit {
     #[getter]
     fn timed_out(&self) -> bool {
         self.fit.timed_out
+    }
+
+    /// The smallest eigenvalue of the kernel matrix, or of that of the landmarks, if it is indefinite; else None.
+    #[getter]
+    fn smallest_eigenvalue(&self) -> Option<f64> {
+        self.fit.smallest_eigenvalue
     }
 
     /// Rows of the refit, or landmarks, with a B ≠ 0, shape (n_C,).

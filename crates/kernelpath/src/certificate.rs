@@ -6,8 +6,8 @@
 //! P(β, b) = C Σ wᵢ L(yᵢ, fᵢ) + ½ βᵀKβ,   D(θ) = −Σ C wᵢ L*(yᵢ, −θᵢ/(C wᵢ)) − ½ θᵀKθ
 //! ```
 //!
-//! P(β, b) − D(θ) ≥ 0 bounds how far P(β, b) is above the optimum, whatever β and b are (for an
-//! indefinite kernel it is 0 at stationary points, and no more is claimed).
+//! P(β, b) − D(θ) ≥ 0 bounds how far P(β, b) is above the optimum, whatever β and b are, if K has no negative
+//! eigenvalue. If it has one, D(θ) bounds nothing, and the models have no certificate (see `definite.rs`).
 
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ use crate::simd::{dot, sum_in_lanes};
 pub struct Certificate {
     /// P(β, b).
     pub primal: f64,
-    /// D(θ).
+    /// D(θ); NaN if the kernel is indefinite.
     pub dual: f64,
     /// How far rounding may have taken P − D from what it is for the kernel in double precision.
     pub noise: f64,
@@ -34,7 +34,7 @@ impl Certificate {
         self.gap() <= enough
     }
 
-    /// (P − D) / max(|P|, |D|).
+    /// (P − D) / max(|P|, |D|); NaN if the kernel is indefinite.
     pub fn gap(&self) -> f64 {
         self.relative(self.primal - self.dual)
     }
@@ -50,6 +50,9 @@ impl Certificate {
     }
 
     fn relative(&self, value: f64) -> f64 {
+        if self.dual.is_nan() {
+            return f64::NAN;
+        }
         let scale = self.primal.abs().max(self.dual.abs());
         if !(self.primal.is_finite() && self.dual.is_finite()) {
             f64::INFINITY
@@ -89,6 +92,11 @@ impl KernelError {
         let size = beta.iter().zip(&self.roots).map(|(beta, root)| (beta * root) * (beta * root)).sum::<f64>().sqrt();
         (self.relative + 2.0 * (beta.len() as f64).sqrt() * f64::EPSILON) * size
     }
+}
+
+/// The largest of some gaps, NaN if one is: what is not known may be larger.
+pub(crate) fn worst(gaps: impl Iterator<Item = f64>) -> f64 {
+    gaps.fold(0.0, |worst, gap| if worst.is_nan() || worst > gap { worst } else { gap })
 }
 
 /// A model to be judged.
@@ -361,5 +369,15 @@ mod tests {
     #[test]
     fn nothing_known_is_an_infinite_gap() {
         assert_eq!(Certificate::NONE.gap(), f64::INFINITY);
+    }
+
+    #[test]
+    fn without_a_dual_value_there_is_no_gap_and_no_worst_one() {
+        for primal in [-1.0, 0.0, 1.0, f64::INFINITY] {
+            assert!(Certificate { primal, dual: f64::NAN }.gap().is_nan());
+        }
+        assert!(worst([1.0, f64::NAN, 2.0].into_iter()).is_nan());
+        assert_eq!(worst([1.0, 3.0, -2.0].into_iter()), 3.0);
+        assert_eq!(worst(std::iter::empty()), 0.0);
     }
 }

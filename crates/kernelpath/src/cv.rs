@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, worst};
 use crate::data::{Rows, Units};
+use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan, single_is_enough};
@@ -229,6 +230,9 @@ pub struct PathFit {
     pub path_seconds: f64,
     /// Whether the time budget ended the fit.
     pub timed_out: bool,
+    /// The smallest eigenvalue of the kernel matrix, or of that of the landmarks, if it is so far below 0 that the
+    /// models have no certificate; `None`: the matrix is positive semi-definite, up to rounding.
+    pub smallest_eigenvalue: Option<f64>,
 }
 
 impl PathFit {
@@ -251,9 +255,9 @@ impl PathFit {
         mean
     }
 
-    /// Largest gap of all models.
+    /// Largest gap of all models; NaN if the kernel is indefinite.
     pub fn worst_gap(&self) -> f64 {
-        self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)
+        worst(self.records.iter().flatten().map(|r| r.certificate.gap()))
     }
 }
 
@@ -289,6 +293,11 @@ pub fn select(scores: &[Vec<f64>], cs: &[f64], rule: Selection) -> Option<usize>
 
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task.
 pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
+    fit_paths_on(request, request.kernel.shape.is_definite(), control)
+}
+
+/// As [`fit_paths`]; a kernel that is not known to be positive semi-definite is examined.
+pub(crate) fn fit_paths_on(request: &Request, definite: bool, control: &Control) -> Result<Vec<PathFit>> {
     check(request)?;
     for task in &request.tasks {
         request.solver.engine(task.loss, task.y.len())?;
@@ -299,9 +308,9 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
             let may_be_single = request.precision != Precision::Auto || single_proves(request);
             let (kernel, rows) = (&request.kernel, &units.representative);
             if may_be_single && request.precision.is_single(kernel, &request.x, rows, control)? {
-                fit_with::<f32>(request, &units, control)
+                fit_with::<f32>(request, &units, definite, control)
             } else {
-                fit_with::<f64>(request, &units, control)
+                fit_with::<f64>(request, &units, definite, control)
             }
         })
     };
@@ -485,13 +494,15 @@ pub(crate) fn counts(n: usize, rows: &[usize]) -> Vec<f64> {
     counts
 }
 
-fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> Result<Vec<PathFit>> {
+fn fit_with<T: Working>(request: &Request, units: &Units, definite: bool, control: &Control) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let extra = extra_bytes::<T>(request, units.len())?;
     let threads = rayon::current_num_threads();
     let plan = |pairs: u64| check_plan::<T>(units.len(), request.cs.len(), threads, extra + pairs);
     let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
+    let precision = epsilon::<T>(&request.kernel, &request.x);
+    let negative = if definite { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
 
     let models = request.tasks.len() * request.cs.len() * (1 + request.folds.len(request.x.nrows()));
@@ -514,8 +525,8 @@ fn fit_with<T: Working>(request: &Request, units: &Units, control: &Control) -> 
         .map(|((k, solved), values)| (k, assemble::<T>(request, &request.tasks[k], units, solved, Some(values))));
     fits.extend(assembled.collect::<Vec<_>>());
     fits.sort_by_key(|(k, _)| *k);
-    let timed = |(_, fit): (usize, PathFit)| PathFit { planned_bytes, kernel_seconds, ..fit };
-    Ok(fits.into_iter().map(timed).collect())
+    let timed = |fit: PathFit| PathFit { planned_bytes, kernel_seconds, ..fit };
+    Ok(fits.into_iter().map(|(_, fit)| timed(fit).with_negative_eigenvalue(negative)).collect())
 }
 
 /// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
@@ -762,6 +773,7 @@ pub(crate) fn path_fit(
         kernel_seconds: 0.0,
         path_seconds,
         timed_out,
+        smallest_eigenvalue: None,
     }
 }
 

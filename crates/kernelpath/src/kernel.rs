@@ -20,7 +20,7 @@ pub enum Shape {
     },
     /// ⟨x,z⟩
     Linear,
-    /// tanh(γ⟨x,z⟩ + coef0): indefinite, so a gap proves a stationary point only
+    /// tanh(γ⟨x,z⟩ + coef0): mostly indefinite, and then without a certificate
     Sigmoid {
         /// The constant term.
         coef0: f64,
@@ -77,6 +77,16 @@ impl Shape {
             Self::Rbf | Self::Matern32 | Self::Matern52 => Measure::SquaredDistances,
             Self::Laplacian => Measure::AbsoluteDistances,
             Self::Linear | Self::Poly { .. } | Self::Sigmoid { .. } | Self::Precomputed => Measure::Products,
+        }
+    }
+
+    /// Whether the kernel matrix of any rows is positive semi-definite, by the formula of the kernel and for every γ > 0.
+    pub fn is_definite(self) -> bool {
+        match self {
+            Self::Rbf | Self::Laplacian | Self::Linear | Self::Matern32 | Self::Matern52 => true,
+            // A sum of powers of ⟨x,z⟩ with factors of at least 0.
+            Self::Poly { coef0, .. } => coef0 >= 0.0,
+            Self::Sigmoid { .. } | Self::Precomputed => false,
         }
     }
 

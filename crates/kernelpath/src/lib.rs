@@ -42,6 +42,7 @@ pub mod calibrate;
 pub mod certificate;
 pub mod cv;
 pub mod data;
+mod definite;
 mod design;
 mod device;
 pub mod error;

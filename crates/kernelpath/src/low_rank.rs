@@ -7,7 +7,7 @@ use std::time::Instant;
 use faer::MatRef;
 
 use crate::cv::{
-    Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
+    Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths_on, path_fit, pool, units,
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design, Gathered};
@@ -105,6 +105,8 @@ const STATE_OF_A_STEP: usize = 8;
 /// As [`fit_paths`](crate::fit_paths) with the kernel at low rank: every fold and all rows at every C, each model with
 /// its certificate for the low-rank problem; of each model, [`PathFit::coef`] holds a coefficient a landmark.
 ///
+/// If the kernel matrix of the landmarks is indefinite, ZZᵀ leaves out its negative part, and no model has a certificate.
+///
 /// ```
 /// use kernelpath::{Control, Folds, KernelFn, Landmarks, Loss, Nystrom, Rows, Shape, Task, fit_low_rank, logspace};
 ///
@@ -132,10 +134,12 @@ const STATE_OF_A_STEP: usize = 8;
 pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
     check_low_rank(request)?;
     let fit = |request: &Request| {
-        pool(request.threads)?.install(|| match request.precision {
+        let fits = pool(request.threads)?.install(|| match request.precision {
             Precision::Double => fit_with::<f64>(request, nystrom, control),
             Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
-        })
+        })?;
+        let negative = nystrom.smallest_eigenvalue();
+        Ok(fits.into_iter().map(|fit| fit.with_negative_eigenvalue(negative)).collect())
     };
     each_once(request.cs, |cs| match cs {
         None => fit(request),
@@ -183,7 +187,7 @@ fn fit_product<T: Working>(
     let kernel = KernelFn::new(Shape::Precomputed, 1.0)?;
     let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
-    let mut fits = fit_paths(&exact, control)?;
+    let mut fits = fit_paths_on(&exact, true, control)?;
     for (fit, task) in fits.iter_mut().zip(&request.tasks) {
         fit.rows = None;
         for beta in fit.coef.iter_mut().filter(|beta| !beta.is_empty()) {

@@ -26,9 +26,10 @@
 
 use std::time::Instant;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, worst};
 use crate::cv::{Folds, Precision, check_setup, counts, pool};
 use crate::data::{Rows, Units};
+use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
@@ -123,6 +124,9 @@ pub struct MultinomialFit {
     pub path_seconds: f64,
     /// Whether the time budget ended the fit.
     pub timed_out: bool,
+    /// The smallest eigenvalue of the kernel matrix, or of that of the landmarks, if it is so far below 0 that the
+    /// models have no certificate; `None`: the matrix is positive semi-definite, up to rounding.
+    pub smallest_eigenvalue: Option<f64>,
 }
 
 impl MultinomialFit {
@@ -144,9 +148,9 @@ impl MultinomialFit {
         mean
     }
 
-    /// Largest gap of all models.
+    /// Largest gap of all models; NaN if the kernel is indefinite.
     pub fn worst_gap(&self) -> f64 {
-        self.records.iter().flatten().map(|r| r.certificate.gap()).fold(0.0, f64::max)
+        worst(self.records.iter().flatten().map(|r| r.certificate.gap()))
     }
 }
 
@@ -163,7 +167,8 @@ pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<Multi
     })
 }
 
-/// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem.
+/// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem, unless the
+/// kernel matrix of the landmarks is indefinite.
 pub fn fit_multinomial_low_rank(request: &Multinomial, nystrom: &Nystrom, control: &Control) -> Result<MultinomialFit> {
     let classes = check(request)?;
     on_each_c(request, |request| {
@@ -281,6 +286,9 @@ fn fit_gram<T: Working>(
     let plan = |pairs: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra + pairs);
     let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
+    let precision = epsilon::<T>(&request.kernel, &request.x);
+    let definite = request.kernel.shape.is_definite();
+    let negative = if definite { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
     let mut fit = fit_with(request, classes, units, &gram, control)?;
     let n = request.x.nrows();
@@ -296,7 +304,8 @@ fn fit_gram<T: Working>(
             _ => coef.chunks_exact(units.len()).flat_map(|beta| (0..n).map(|i| share(beta, i))).collect(),
         };
     }
-    Ok(MultinomialFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit })
+    let gram_bytes = Gram::<T>::bytes(units.len());
+    Ok(MultinomialFit { gram_bytes, planned_bytes, kernel_seconds, ..fit }.with_negative_eigenvalue(negative))
 }
 
 fn fit_features<T: Working>(
@@ -323,7 +332,8 @@ fn fit_features<T: Working>(
         };
     }
     let gram_bytes = Features::<T>::bytes(features.n(), features.rank());
-    Ok(MultinomialFit { gram_bytes, planned_bytes, kernel_seconds, ..fit })
+    let fit = MultinomialFit { gram_bytes, planned_bytes, kernel_seconds, ..fit };
+    Ok(fit.with_negative_eigenvalue(nystrom.smallest_eigenvalue()))
 }
 
 /// The weight of each unit, each row counted so often.
@@ -387,6 +397,7 @@ fn fit_with<K: Operator>(
         planned_bytes: 0,
         kernel_seconds: 0.0,
         path_seconds: started.elapsed().as_secs_f64(),
+        smallest_eigenvalue: None,
     })
 }
 

@@ -12,6 +12,7 @@
 use faer::{Mat, MatRef};
 
 use crate::data::{Rows, RowsBuf};
+use crate::definite::{Ends, epsilon};
 use crate::device::{Cpu, Device, eigen};
 use crate::error::{Error, Result};
 use crate::features::Map;
@@ -66,6 +67,8 @@ pub struct Nystrom {
     /// The largest √k(l, l) of a landmark.
     largest_root: f64,
     approximation: Approximation,
+    /// That of K_mm, if it is indefinite.
+    smallest_eigenvalue: Option<f64>,
 }
 
 /// How far ZZᵀ is from K.
@@ -118,6 +121,9 @@ impl Nystrom {
         drop(gram);
         let (values, vectors) = eigen(matrix, control)?;
         let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
+        let ends = Ends { smallest: values[0], largest: values[count - 1] };
+        let smallest_eigenvalue =
+            if kernel.shape.is_definite() { None } else { ends.indefinite(count, epsilon::<f64>(&kernel, x)) };
         let precomputed = kernel.shape == Shape::Precomputed;
         let (landmarks, chosen) = match choice {
             Choice::Rows(rows) => (x.copy_rows(if precomputed { &[] } else { &rows }), Some(rows)),
@@ -125,8 +131,9 @@ impl Nystrom {
         };
         let columns = chosen.clone().filter(|_| precomputed).unwrap_or_else(|| (0..count).collect());
         let approximation = Approximation { trace_error: 0.0, sampled_rows: 0, spectrum, tail };
+        let width = x.ncols();
         let mut nystrom =
-            Self { kernel, landmarks, chosen, columns, width: x.ncols(), map, largest_root, approximation };
+            Self { kernel, landmarks, chosen, columns, width, map, largest_root, approximation, smallest_eigenvalue };
         nystrom.measure(x, &candidates, seed, control)?;
         Ok(nystrom)
     }
@@ -178,6 +185,12 @@ impl Nystrom {
     /// How good the approximation is.
     pub fn approximation(&self) -> &Approximation {
         &self.approximation
+    }
+
+    /// The smallest eigenvalue of K_mm, if it is so far below 0 that the kernel is indefinite. The features leave out what
+    /// belongs to negative eigenvalues.
+    pub fn smallest_eigenvalue(&self) -> Option<f64> {
+        self.smallest_eigenvalue
     }
 
     /// Mw: the coefficients cⱼ of the landmarks with which Σⱼ cⱼ k(x, lⱼ) = ⟨w, φ(x)⟩.

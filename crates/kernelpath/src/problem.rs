@@ -20,12 +20,15 @@ pub enum Status {
     NotRun,
     /// The gap is lost in rounding: its noise is larger than the tolerance, or it is below 0 by more than its noise.
     Inaccurate,
+    /// The kernel matrix has a negative eigenvalue: the model is a stationary point at best, and no gap bounds how far it
+    /// is from an optimum.
+    Indefinite,
 }
 
 impl Status {
     /// The names, in the order of the variants.
     pub const NAMES: &'static [&'static str] =
-        &["converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate"];
+        &["converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate", "indefinite"];
 
     /// Its name.
     pub fn name(self) -> &'static str {

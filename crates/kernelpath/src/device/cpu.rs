@@ -44,25 +44,39 @@ fn narrow(a: &Mat<f64>) -> Mat<f32> {
 }
 
 /// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
+pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
+    left_behind(k, control, |k| {
+        let eigen = k.self_adjoint_eigen(Side::Lower).ok()?;
+        Some((eigen.S().column_vector().iter().copied().collect(), eigen.U().to_owned()))
+    })
+}
+
+/// The eigenvalues of a symmetric matrix, ascending.
+pub(crate) fn eigenvalues(k: Mat<f64>, control: &Control) -> Result<Vec<f64>> {
+    left_behind(k, control, |k| k.self_adjoint_eigenvalues(Side::Lower).ok())
+}
+
+/// Whether a symmetric matrix has a Cholesky factor.
+pub(crate) fn has_cholesky(k: Mat<f64>, control: &Control) -> Result<bool> {
+    left_behind(k, control, |k| Some(k.llt(Side::Lower).is_ok()))
+}
+
+/// A decomposition of `k`, which is `None` if it does not converge.
 ///
 /// In a thread of its own, since it cannot be interrupted: when the fit is, it is left behind.
-pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
+fn left_behind<R: Send + 'static>(k: Mat<f64>, control: &Control, decompose: fn(&Mat<f64>) -> Option<R>) -> Result<R> {
     let rows = k.nrows();
     let failed = |reason: &str| Error::Eigen { rows, reason: reason.to_string() };
     let (send, receive) = channel();
     std::thread::Builder::new()
         .spawn(move || {
-            let decomposition = k.self_adjoint_eigen(Side::Lower).map(|eigen| {
-                let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
-                (values, eigen.U().to_owned())
-            });
-            let _ = send.send(decomposition);
+            let _ = send.send(decompose(&k));
         })
         .map_err(|error| failed(&error.to_string()))?;
     loop {
         match receive.recv_timeout(Duration::from_millis(50)) {
-            Ok(Ok(decomposition)) => return Ok(decomposition),
-            Ok(Err(_)) => return Err(failed("it did not converge")),
+            Ok(Some(decomposition)) => return Ok(decomposition),
+            Ok(None) => return Err(failed("it did not converge")),
             Err(RecvTimeoutError::Timeout) => control.check()?,
             Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended")),
         }

@@ -8,7 +8,7 @@ mod basis;
 mod cpu;
 
 pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
-pub(crate) use cpu::{Cpu, eigen};
+pub(crate) use cpu::{Cpu, eigen, eigenvalues, has_cholesky};
 
 use faer::Mat;
 
@@ -70,7 +70,7 @@ pub(crate) trait Device: Sync {
     fn narrow(&self, matrix: &Self::Matrix) -> Result<Self::Narrow>;
     /// The kernel matrix.
     fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Self::Matrix>;
-    /// K = UΛUᵀ: the eigenvalues (negative ones, which are rounding, as 0) and U.
+    /// K = UΛUᵀ: the eigenvalues (negative ones, which are rounding unless K is indefinite, as 0) and U.
     fn eigh(&self, k: Self::Matrix, control: &Control) -> Result<(Vec<f64>, Self::Matrix)>;
     /// A·B.
     fn times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;

@@ -1,0 +1,369 @@
+//! Whether K is positive semi-definite: without that, no duality gap proves anything.
+//!
+//! P(β, b) ≥ D(θ) rests on ½ (β − θ)ᵀK(β − θ) ≥ 0 (see [`certificate`](crate::certificate)). With an eigenvalue below 0,
+//! P has no lower bound at all, or one far below the point where P = D, which is a stationary point and no more.
+//!
+//! Many kernels are semi-definite by their formula ([`Shape::is_definite`]). Of the others the two ends of the spectrum
+//! are computed, and K counts as indefinite if
+//!
+//! ```text
+//! λmin < −n ε λmax
+//! ```
+//!
+//! with ε that of the precision in which K was given or computed: rounding its entries moves eigenvalues by less.
+//!
+//! Lanczos, *An iteration method for the solution of the eigenvalue problem* (1950), with full reorthogonalisation:
+//! after k products with K, from v₁ at random,
+//!
+//! ```text
+//! K V_k = V_k T_k + β_k v_{k+1} eₖᵀ        V_kᵀV_k = I,  T_k tridiagonal
+//! ```
+//!
+//! The eigenvalues of T_k lie between those of K, and those at the ends are the first to agree with them. With T_k s = θs,
+//! K has an eigenvalue within β_k |s_k| of θ. A θ < 0 is proof of an indefinite K; no such θ is none of the contrary, so
+//! that while n³/3 operations are few, a Cholesky factorisation of K + n ε λmax I decides.
+
+use faer::Mat;
+
+use crate::cv::{PathFit, Record};
+use crate::data::Rows;
+use crate::device::{eigen, eigenvalues, has_cholesky};
+use crate::error::{Error, Result};
+use crate::gram::Gram;
+use crate::kernel::{KernelFn, Shape};
+use crate::multinomial::MultinomialFit;
+use crate::observe::Control;
+use crate::problem::Status;
+use crate::simd::{dot, vectorise};
+use crate::solver::Working;
+
+/// Up to so many rows all eigenvalues are computed. Their cost, of order n³, soon is that of a fit.
+const ALL_EIGENVALUES: usize = 256;
+
+/// Up to so many rows a Cholesky factorisation decides if the iteration finds no negative eigenvalue: 3e9 operations at
+/// most. Beyond, it would cost as much as a fit.
+const FACTORED: usize = 2048;
+
+/// Products with K that find no negative eigenvalue before a factorisation decides. Most indefinite kernels show one in
+/// the first dozen.
+const FEW_STEPS: usize = 48;
+
+/// The same where nothing else decides. More find eigenvalues below 0 that are smaller, beside the others; a fit of several
+/// C's and folds takes hundreds of products, of several columns each.
+const MANY_STEPS: usize = 96;
+
+/// Most products with K, once there is a negative eigenvalue, to find the smallest one.
+const MOST_STEPS: usize = 128;
+
+/// Steps between two looks at the eigenvalues of T_k, whose cost is of order k³.
+const LOOK: usize = 8;
+
+/// The smallest eigenvalue is found when its residual is this part of it. Its error is of the order of the square.
+const RESIDUAL: f64 = 1e-3;
+
+/// The two ends of a spectrum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ends {
+    pub smallest: f64,
+    pub largest: f64,
+}
+
+impl Ends {
+    /// The smallest eigenvalue, if it makes a matrix of `n` rows indefinite whose entries are known to a relative `epsilon`.
+    pub fn indefinite(self, n: usize, epsilon: f64) -> Option<f64> {
+        (self.smallest < -resolution(n, epsilon, self.largest)).then_some(self.smallest)
+    }
+}
+
+/// n ε λmax: how far below 0 rounding may take an eigenvalue.
+fn resolution(n: usize, epsilon: f64, largest: f64) -> f64 {
+    n as f64 * epsilon * largest
+}
+
+/// ε of the coarser of the precisions in which K was given and is stored.
+pub(crate) fn epsilon<T>(kernel: &KernelFn, x: &Rows) -> f64 {
+    let given_in_single = kernel.shape == Shape::Precomputed && matches!(x, Rows::F32(_));
+    if given_in_single || size_of::<T>() == size_of::<f32>() { f64::from(f32::EPSILON) } else { f64::EPSILON }
+}
+
+/// The smallest eigenvalue of K, if K is indefinite.
+pub(crate) fn negative_eigenvalue<T: Working>(gram: &Gram<T>, epsilon: f64, control: &Control) -> Result<Option<f64>> {
+    let n = gram.n();
+    let all = || -> Result<Ends> {
+        let values = eigenvalues(Mat::from_fn(n, n, |i, j| gram.get(i, j)), control)?;
+        Ok(Ends { smallest: values[0], largest: values[n - 1] })
+    };
+    if n <= ALL_EIGENVALUES {
+        return Ok(all()?.indefinite(n, epsilon));
+    }
+    // In the precision of K, as `epsilon` is.
+    let times = |v: &[f64]| Ok(gram.apply(&[v], control)?.remove(0));
+    let ends = lanczos(n, epsilon, if n <= FACTORED { FEW_STEPS } else { MANY_STEPS }, times, control)?;
+    let negative = ends.indefinite(n, epsilon);
+    if negative.is_some() || n > FACTORED {
+        return Ok(negative);
+    }
+    let slack = resolution(n, epsilon, ends.largest);
+    let shifted = Mat::from_fn(n, n, |i, j| gram.get(i, j) + if i == j { slack } else { 0.0 });
+    // (Of a matrix of zeros there is none.)
+    if ends.largest <= 0.0 || has_cholesky(shifted, control)? { Ok(None) } else { Ok(all()?.indefinite(n, epsilon)) }
+}
+
+/// The ends of the spectrum of a symmetric matrix of `n` rows, from its products with vectors: the largest eigenvalue to
+/// a few digits, the smallest so well that its sign is known to `epsilon`, or as well as `patience` products tell.
+fn lanczos(
+    n: usize,
+    epsilon: f64,
+    patience: usize,
+    times: impl Fn(&[f64]) -> Result<Vec<f64>>,
+    control: &Control,
+) -> Result<Ends> {
+    let mut rng = fastrand::Rng::with_seed(0);
+    let mut next: Vec<f64> = (0..n).map(|_| rng.f64() - 0.5).collect();
+    let mut norm = dot(&next, &next).sqrt();
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let (mut diagonal, mut beside) = (Vec::new(), Vec::new());
+    let mut agreed = false;
+    loop {
+        control.check()?;
+        if control.out_of_time() {
+            let budget = control.budget_seconds().unwrap_or(0.0);
+            return Err(Error::TimeBudget { budget, what: "the sign of the kernel was known", rows: n });
+        }
+        for value in &mut next {
+            *value /= norm;
+        }
+        basis.push(std::mem::take(&mut next));
+        let last = &basis[basis.len() - 1];
+        next = times(last)?;
+        diagonal.push(dot(last, &next));
+        // Once leaves as much of the basis as rounding of the product put there; twice leaves rounding of what is left.
+        for _ in 0..2 {
+            for v in &basis {
+                let part = dot(v, &next);
+                subtract(&mut next, part, v);
+            }
+        }
+        norm = dot(&next, &next).sqrt();
+
+        let k = basis.len();
+        let ended = k == n || norm <= f64::MIN_POSITIVE;
+        if k.is_multiple_of(LOOK) || ended {
+            let (ends, last_entry) = ends_of_tridiagonal(&diagonal, &beside, control)?;
+            let rounding = 0.5 * resolution(n, epsilon, ends.largest);
+            let found = norm * last_entry <= rounding.max(RESIDUAL * ends.smallest.abs());
+            let most = if ends.indefinite(n, epsilon).is_some() { MOST_STEPS } else { patience };
+            // Twice in a row: a θ on its way down may rest for a while at an eigenvalue that is not the last.
+            if ended || k >= most || found && agreed {
+                return Ok(ends);
+            }
+            agreed = found;
+        }
+        beside.push(norm);
+    }
+}
+
+/// The ends of the spectrum of a symmetric tridiagonal matrix, and the last entry, without its sign, of the unit
+/// eigenvector of the smallest eigenvalue.
+fn ends_of_tridiagonal(diagonal: &[f64], beside: &[f64], control: &Control) -> Result<(Ends, f64)> {
+    let k = diagonal.len();
+    let entry = |i: usize, j: usize| match i.abs_diff(j) {
+        0 => diagonal[i],
+        1 => beside[i.min(j)],
+        _ => 0.0,
+    };
+    let (values, vectors) = eigen(Mat::from_fn(k, k, entry), control)?;
+    Ok((Ends { smallest: values[0], largest: values[k - 1] }, vectors[(k - 1, 0)].abs()))
+}
+
+/// a ← a − factor · b.
+fn subtract(a: &mut [f64], factor: f64, b: &[f64]) {
+    vectorise(
+        #[inline(always)]
+        || a.iter_mut().zip(b).for_each(|(a, b)| *a -= factor * b),
+    );
+}
+
+/// Takes the proof from every model that was run: its primal value stays.
+fn withdraw<B>(records: &mut [Vec<Record<B>>]) {
+    for record in records.iter_mut().flatten().filter(|record| record.status != Status::NotRun) {
+        record.status = Status::Indefinite;
+        record.certificate.dual = f64::NAN;
+    }
+}
+
+impl PathFit {
+    /// The fit, if its K has this smallest eigenvalue and so is indefinite.
+    pub(crate) fn with_negative_eigenvalue(mut self, smallest: Option<f64>) -> Self {
+        if smallest.is_some() {
+            withdraw(&mut self.records);
+        }
+        Self { smallest_eigenvalue: smallest, ..self }
+    }
+}
+
+impl MultinomialFit {
+    /// The fit, if its K has this smallest eigenvalue and so is indefinite.
+    pub(crate) fn with_negative_eigenvalue(mut self, smallest: Option<f64>) -> Self {
+        if smallest.is_some() {
+            withdraw(&mut self.records);
+        }
+        Self { smallest_eigenvalue: smallest, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H diag(values) H with H = I − 2uuᵀ: a full symmetric matrix with these eigenvalues, row after row.
+    fn with_spectrum(values: &[f64]) -> Vec<f64> {
+        let n = values.len();
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut u: Vec<f64> = (0..n).map(|_| rng.f64() - 0.5).collect();
+        let norm = dot(&u, &u).sqrt();
+        for u in &mut u {
+            *u /= norm;
+        }
+        let middle: f64 = u.iter().zip(values).map(|(u, v)| u * u * v).sum();
+        let entry = |i: usize, j: usize| {
+            let outer = 4.0 * middle * u[i] * u[j] - 2.0 * (values[i] + values[j]) * u[i] * u[j];
+            outer + if i == j { values[i] } else { 0.0 }
+        };
+        (0..n * n).map(|at| entry(at / n, at % n)).collect()
+    }
+
+    fn gram<T: Working>(matrix: &[f64], n: usize) -> Gram<T> {
+        let (rows, all) = (Rows::from_slice(matrix, n).unwrap(), (0..n).collect::<Vec<_>>());
+        let kernel = KernelFn::new(Shape::Precomputed, 1.0).unwrap();
+        Gram::compute(&rows, &all, &kernel, None, &Control::default()).unwrap()
+    }
+
+    fn found<T: Working>(matrix: &[f64], n: usize, epsilon: f64) -> Option<f64> {
+        negative_eigenvalue(&gram::<T>(matrix, n), epsilon, &Control::default()).unwrap()
+    }
+
+    /// Spectra as kernels have them: a few large eigenvalues and a tail, which ends at `smallest`.
+    fn spectra(n: usize, smallest: f64) -> [Vec<f64>; 3] {
+        let ending = |value: &dyn Fn(usize) -> f64| (1..n).map(value).chain([smallest]).collect();
+        [
+            ending(&|i| 50.0 * 0.8_f64.powi(i as i32)),
+            ending(&|i| 50.0 / (i * i) as f64),
+            ending(&|i| if i <= 5 { 50.0 } else { 1.0 + i as f64 / n as f64 }),
+        ]
+    }
+
+    #[test]
+    fn both_sides_of_the_threshold_for_few_and_many_rows() {
+        for n in [2, 40, ALL_EIGENVALUES, ALL_EIGENVALUES + 1, 600] {
+            for (at, positive) in spectra(n, 0.0).iter().enumerate() {
+                let matrix = with_spectrum(positive);
+                let largest = positive.iter().copied().fold(0.0, f64::max);
+                assert_eq!(found::<f64>(&matrix, n, f64::EPSILON), None, "spectrum {at} of {n} rows");
+                let single = f64::from(f32::EPSILON);
+                for (factor, indefinite) in [(0.3, false), (3.0, true)] {
+                    let smallest = -factor * n as f64 * single * largest;
+                    let matrix = with_spectrum(&spectra(n, smallest)[at]);
+                    let found = found::<f64>(&matrix, n, single);
+                    assert_eq!(found.is_some(), indefinite, "spectrum {at} of {n} rows, {factor}: {found:?}");
+                    assert!(found.is_none_or(|found| (found / smallest - 1.0).abs() < 1e-2), "{found:?} {smallest}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn up_to_2048_rows_the_smallest_negative_eigenvalue_is_found() {
+        for n in [257, 600] {
+            for (at, positive) in spectra(n, 0.0).iter().enumerate() {
+                let largest = positive.iter().copied().fold(0.0, f64::max);
+                for (factor, indefinite) in [(0.3, false), (3.0, true)] {
+                    let smallest = -factor * n as f64 * f64::EPSILON * largest;
+                    let found = found::<f64>(&with_spectrum(&spectra(n, smallest)[at]), n, f64::EPSILON);
+                    assert_eq!(found.is_some(), indefinite, "spectrum {at} of {n} rows, {factor}: {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_rows_than_are_factored() {
+        let n = FACTORED + 100;
+        for smallest in [0.0, -0.5, -1e-3] {
+            for (at, spectrum) in spectra(n, smallest).iter().enumerate() {
+                let found = found::<f64>(&with_spectrum(spectrum), n, f64::EPSILON);
+                let (value, expected) = (found.unwrap_or(0.0), smallest);
+                assert!((value - expected).abs() <= 1e-2 * expected.abs(), "spectrum {at}: {found:?} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_stored_in_single_precision_is_judged_by_that_precision() {
+        for n in [100, 500] {
+            for spectrum in spectra(n, 0.0) {
+                let matrix = with_spectrum(&spectrum);
+                assert_eq!(found::<f32>(&matrix, n, f64::from(f32::EPSILON)), None);
+            }
+            let smallest = found::<f32>(&with_spectrum(&spectra(n, -0.5)[1]), n, f64::from(f32::EPSILON)).unwrap();
+            assert!((smallest + 0.5).abs() < 1e-4, "{smallest}");
+        }
+    }
+
+    #[test]
+    fn lanczos_agrees_with_all_eigenvalues() {
+        let (n, p, control) = (700, 4, Control::default());
+        let mut rng = fastrand::Rng::with_seed(8);
+        let x: Vec<f64> = (0..n * p).map(|_| 3.0 * (rng.f64() - 0.5)).collect();
+        let rows = Rows::from_slice(&x, p).unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        let shapes = [
+            Shape::Sigmoid { coef0: -1.0 },
+            Shape::Sigmoid { coef0: 0.0 },
+            Shape::Sigmoid { coef0: 1.0 },
+            Shape::Poly { degree: 2, coef0: -1.0 },
+            Shape::Poly { degree: 3, coef0: -0.1 },
+            Shape::Rbf,
+            Shape::Laplacian,
+        ];
+        for shape in shapes {
+            let kernel = KernelFn::new(shape, 0.7).unwrap();
+            let gram = Gram::<f64>::compute(&rows, &all, &kernel, None, &control).unwrap();
+            let values = eigenvalues(Mat::from_fn(n, n, |i, j| gram.get(i, j)), &control).unwrap();
+            let times = |v: &[f64]| Ok(gram.times(&[v], &control)?.remove(0));
+            let ends = lanczos(n, f64::EPSILON, MANY_STEPS, times, &control).unwrap();
+            assert_eq!(negative_eigenvalue(&gram, f64::EPSILON, &control).unwrap().is_some(), !shape.is_definite());
+            assert!((ends.largest / values[n - 1] - 1.0).abs() < 1e-6, "{shape:?}: {ends:?}");
+            let expected = Ends { smallest: values[0], largest: values[n - 1] }.indefinite(n, f64::EPSILON);
+            assert_eq!(expected.is_some(), !shape.is_definite(), "{shape:?}: {}", values[0]);
+            let found = ends.indefinite(n, f64::EPSILON);
+            assert_eq!(found.is_some(), expected.is_some(), "{shape:?}: {ends:?} {}", values[0]);
+            if let (Some(found), Some(expected)) = (found, expected) {
+                assert!((found / expected - 1.0).abs() < 1e-3, "{shape:?}: {found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_without_any_positive_eigenvalue() {
+        for n in [1, 300] {
+            assert_eq!(found::<f64>(&vec![0.0; n * n], n, f64::EPSILON), None);
+            let negative: Vec<f64> = (0..n * n).map(|at| if at % (n + 1) == 0 { -2.0 } else { 0.0 }).collect();
+            assert!((found::<f64>(&negative, n, f64::EPSILON).unwrap() + 2.0).abs() < 1e-12);
+            let identity: Vec<f64> = negative.iter().map(|v| v.abs()).collect();
+            assert_eq!(found::<f64>(&identity, n, f64::EPSILON), None);
+        }
+    }
+
+    #[test]
+    fn an_interrupt_is_heard() {
+        for n in [100, 600] {
+            let gram = gram::<f64>(&with_spectrum(&spectra(n, 0.0)[1]), n);
+            let control = Control::default();
+            control.cancel();
+            let heard = negative_eigenvalue(&gram, f64::EPSILON, &control);
+            assert!(matches!(heard, Err(Error::Interrupted) | Ok(None)));
+            assert!(n < ALL_EIGENVALUES || heard.is_err());
+        }
+    }
+}
