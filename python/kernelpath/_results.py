@@ -93,7 +93,7 @@ def shortfall(
     `time_budget` is given when it ended the fit. Models without a gap, on an indefinite kernel, have their own warning.
     """
     run = status != NOT_RUN
-    short = run & (status != INDEFINITE) & ~(gaps <= tol)
+    short = run & ~np.isin(status, ("converged", INDEFINITE))
     if run.all() and not short.any():
         return None
     parts = []
@@ -110,19 +110,26 @@ def shortfall(
             f"{np.sum(short)} of {gaps.size} models did not reach tol={tol:g} ({_tally(status[short])}); the worst "
             f"relative duality gap is {gaps[row, column]:.1e} ({where}, C={Cs[column]:.4g})."
         )
-    limit = "max_iter" if time_budget is None else "time_budget"
     if status[-1, chosen] == INDEFINITE:
         parts.append(f"The returned model (C={Cs[chosen]:.4g}) has no gap, as its kernel is indefinite.")
     else:
         parts.append(f"The returned model (C={Cs[chosen]:.4g}) has gap {gaps[-1, chosen]:.1e}.")
-    if (status == INDEFINITE)[run].all():
-        parts.append(f"To run the others, raise {limit}.")
-    else:
-        parts.append(
-            f"To close the gaps, raise {limit}, scale the features, leave out the largest values of C, or accept them "
-            "by raising tol."
-        )
+    parts.append(_advice(set(status[short].tolist()), time_budget is not None))
     return " ".join(parts)
+
+
+def _advice(short: set[str], out_of_time: bool) -> str:
+    """What helps models that ended so."""
+    ways = []
+    if out_of_time:
+        ways.append("raise time_budget")
+    if "max_iter" in short:
+        ways.append("raise max_iter")
+    if not short:
+        return f"To run the others, {ways[0]}."
+    if short & {"stalled", "inaccurate"}:
+        ways.append("scale the features and the targets, pass dtype='float64'")
+    return f"To close the gaps, {', '.join([*ways, 'leave out the largest values of C'])}, or accept them by raising tol."
 
 
 def _gap(gap: float) -> str:

@@ -49,6 +49,11 @@ impl Certificate {
         self.primal.is_finite() && self.dual.is_finite() && self.noise.is_finite()
     }
 
+    /// Without its proof, as of an indefinite kernel: P alone is known.
+    pub(crate) fn withdrawn(self) -> Self {
+        Self { dual: f64::NAN, noise: f64::NAN, ..self }
+    }
+
     fn relative(&self, value: f64) -> f64 {
         if self.dual.is_nan() {
             return f64::NAN;

@@ -29,7 +29,7 @@ use crate::cv::{PathFit, Record};
 use crate::data::Rows;
 use crate::device::{eigen, eigenvalues, has_cholesky};
 use crate::error::{Error, Result};
-use crate::gram::Gram;
+use crate::gram::{Entry, Gram};
 use crate::kernel::{KernelFn, Shape};
 use crate::multinomial::MultinomialFit;
 use crate::observe::Control;
@@ -81,9 +81,12 @@ fn resolution(n: usize, epsilon: f64, largest: f64) -> f64 {
 }
 
 /// ε of the coarser of the precisions in which K was given and is stored.
-pub(crate) fn epsilon<T>(kernel: &KernelFn, x: &Rows) -> f64 {
-    let given_in_single = kernel.shape == Shape::Precomputed && matches!(x, Rows::F32(_));
-    if given_in_single || size_of::<T>() == size_of::<f32>() { f64::from(f32::EPSILON) } else { f64::EPSILON }
+pub(crate) fn epsilon<T: Entry>(kernel: &KernelFn, x: &Rows) -> f64 {
+    if kernel.shape == Shape::Precomputed && matches!(x, Rows::F32(_)) {
+        f64::from(f32::EPSILON)
+    } else {
+        f64::EPSILON.max(Gram::<T>::storage_error())
+    }
 }
 
 /// The smallest eigenvalue of K, if K is indefinite.
@@ -97,7 +100,9 @@ pub(crate) fn negative_eigenvalue<T: Working>(gram: &Gram<T>, epsilon: f64, cont
         return Ok(all()?.indefinite(n, epsilon));
     }
     // In the precision of K, as `epsilon` is.
-    let times = |v: &[f64]| Ok(gram.apply(&[v], control)?.remove(0));
+    let times = |v: &[f64]| {
+        Ok(if T::IS_ROUGH { gram.times(&[v], control)? } else { gram.apply(&[v], control)? }.remove(0))
+    };
     let ends = lanczos(n, epsilon, if n <= FACTORED { FEW_STEPS } else { MANY_STEPS }, times, control)?;
     let negative = ends.indefinite(n, epsilon);
     if negative.is_some() || n > FACTORED {
@@ -188,7 +193,7 @@ fn subtract(a: &mut [f64], factor: f64, b: &[f64]) {
 fn withdraw<B>(records: &mut [Vec<Record<B>>]) {
     for record in records.iter_mut().flatten().filter(|record| record.status != Status::NotRun) {
         record.status = Status::Indefinite;
-        record.certificate.dual = f64::NAN;
+        record.certificate = record.certificate.withdrawn();
     }
 }
 

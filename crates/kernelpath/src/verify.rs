@@ -6,11 +6,12 @@ use rayon::prelude::*;
 use crate::certificate::{Certificate, Claim, KernelError, certify, losses};
 use crate::cv::{Task, pool};
 use crate::data::Rows;
+use crate::definite::{epsilon, negative_eigenvalue};
 use crate::design::Accuracy;
 use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
-use crate::gram::{TILE, Tile, shift_for};
+use crate::gram::{Gram, TILE, Tile, shift_for};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan};
 use crate::multinomial::{Multinomial, fit_multinomial_low_rank};
@@ -34,7 +35,8 @@ pub struct Returned<'a> {
 }
 
 /// P, D, their gap and its noise for the model of a task on all of `x`, from scratch: kernel values are computed from the
-/// rows in double precision and not kept, so that memory stays bounded; time is that of a few kernel matrices.
+/// rows in double precision and not kept, so that memory stays bounded (but for kernels that may be indefinite); time is
+/// that of a few kernel matrices.
 ///
 /// ```
 /// use kernelpath::{Bandwidth, Control, Folds, Kernel, Loss, Returned, Rows, Svc, Task, verify};
@@ -73,7 +75,7 @@ pub fn verify(
         let error = KernelError::new(0.0, &diagonal);
         let certificate = certify(task.loss, &task.y, &[claim], &error, 0.0, k_times)[0];
         control.check()?;
-        Ok(certificate)
+        if is_indefinite(x, &rows, kernel, control)? { Ok(certificate.withdrawn()) } else { Ok(certificate) }
     })
 }
 
@@ -111,8 +113,9 @@ pub fn verify_low_rank(
         };
         let scaled: Vec<f64> = weight.iter().map(|w| model.c * w).collect();
         let solved = primal.sweep(&[Plan { weight, keeps: Keeps::Coefficients }], &[model.c])?;
-        let found = solved[0].records[0].certificate;
-        Ok(Certificate { primal: losses(task.loss, &task.y, &scaled, model.b[0], &f) + 0.5 * square, ..found })
+        let primal = losses(task.loss, &task.y, &scaled, model.b[0], &f) + 0.5 * square;
+        let certificate = Certificate { primal, ..solved[0].records[0].certificate };
+        Ok(if nystrom.smallest_eigenvalue().is_some() { certificate.withdrawn() } else { certificate })
     })
 }
 
@@ -144,7 +147,7 @@ pub fn verify_multinomial(
         let errors: Vec<f64> = model.coef.chunks_exact(n).map(|beta| error.of_product(beta)).collect();
         certificate.noise = softmax.noise(&weight, model.coef, model.b, &f, &error.roots, &errors);
         control.check()?;
-        Ok(certificate)
+        if is_indefinite(x, &rows, kernel, control)? { Ok(certificate.withdrawn()) } else { Ok(certificate) }
     })
 }
 
@@ -173,6 +176,15 @@ pub fn verify_multinomial_low_rank(
     let found = fit_multinomial_low_rank(request, nystrom, control)?;
     let certificate = found.records[0][0].certificate;
     Ok(Certificate { primal: softmax.losses(&weight, &f, model.b) + 0.5 * square, ..certificate })
+}
+
+/// Whether no gap proves anything; kernels that are semi-definite by their formula need no look.
+fn is_indefinite(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<bool> {
+    if kernel.shape.is_definite() {
+        return Ok(false);
+    }
+    let gram = Gram::<f64>::compute(x, rows, kernel, None, control)?;
+    Ok(negative_eigenvalue(&gram, epsilon::<f64>(kernel, x), control)?.is_some())
 }
 
 fn softmax_of(x: &Rows, classes: &[usize], model: Returned) -> Result<Softmax> {
