@@ -156,10 +156,10 @@ pub enum Error {
     #[error(
         "C = {value:e} (Cs[{index}]) times {} gives an objective that double precision cannot represent: {}",
         if *.value < *.low { format!("the smallest weight ({:e})", .weight) } else { format!("the sum of the weights ({:e})", .weight) },
-        if *.low <= *.high {
+        if *.low <= *.high && *.high > 0.0 {
             format!("with these weights, targets and kernel values C must be between {:.1e} and {:.1e}", .low, .high)
         } else {
-            "no C fits these weights, targets and kernel values; scale them".to_string()
+            "no C fits these weights, targets and kernel values; scale y, the weights or X".to_string()
         }
     )]
     ExtremeC {

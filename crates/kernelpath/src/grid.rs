@@ -119,7 +119,9 @@ pub(crate) fn check_products(cs: &[f64], weights: impl Iterator<Item = f64>, sca
         total += weight;
     }
     let positive = |value: f64| if value > 0.0 { value } else { 1.0 };
-    let (slope, value, diagonal) = (positive(scales.slope), positive(scales.value), positive(scales.diagonal));
+    let (slope, value) = (positive(scales.slope), positive(scales.value));
+    // (Kernel values that are no numbers have an error of their own, which names the rows.)
+    let diagonal = if scales.diagonal.is_finite() { positive(scales.diagonal) } else { 1.0 };
     let low = ((f64::MIN_POSITIVE.sqrt() / diagonal.sqrt()) / slope).max(f64::MIN_POSITIVE / value) / smallest;
     let largest = (f64::MAX / MARGIN).sqrt() / diagonal.sqrt().max(1.0);
     let high = (largest / slope).min(f64::MAX / MARGIN / value) / total;
