@@ -10,6 +10,7 @@ use faer::{Accum, Mat, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::memory;
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
 use crate::skinny;
@@ -63,8 +64,8 @@ impl<'a, T: Working> Design<'a, T> {
     }
 
     /// A copy of some rows.
-    pub fn gather(&self, rows: &[usize]) -> Vec<T> {
-        let mut values = vec![T::default(); rows.len() * self.rank];
+    pub fn gather(&self, rows: &[usize]) -> Result<Vec<T>> {
+        let mut values: Vec<T> = memory::zeros(rows.len() * self.rank, "a copy of the features of some rows")?;
         let length = self.rank.max(1);
         let bands = values.par_chunks_mut(BAND * length).zip(rows.par_chunks(BAND));
         bands.for_each(|(values, rows)| {
@@ -72,7 +73,7 @@ impl<'a, T: Working> Design<'a, T> {
                 target.copy_from_slice(self.row(i));
             }
         });
-        values
+        Ok(values)
     }
 
     /// The first features of all rows, in f64, row after row.
@@ -138,7 +139,7 @@ impl<'a, T: Working> Design<'a, T> {
             .map(|rows| {
                 control.check()?;
                 let band: Cow<[T]> =
-                    if most { self.band(rows[0]..rows[0] + rows.len()).into() } else { self.gather(rows).into() };
+                    if most { self.band(rows[0]..rows[0] + rows.len()).into() } else { self.gather(rows)?.into() };
                 Ok(match accuracy {
                     Accuracy::Working => widened(&columns_times(&band, self.rank, &parts_of(v, rows))),
                     Accuracy::Double => columns_times(&widened(&band), self.rank, &parts_of(v, rows)),
@@ -187,7 +188,7 @@ impl<'a, T: Working> Design<'a, T> {
         let parts = chunks
             .into_par_iter()
             .map(|chunk| {
-                let mut part = Mat::<R>::zeros(order, order);
+                let mut part = memory::matrix(order, order, "a curvature of the features", |_, _| R::default())?;
                 for rows in chunk.chunks(BAND) {
                     control.check()?;
                     let mut scaled = Mat::<R>::zeros(order, rows.len());

@@ -62,7 +62,7 @@ pub(crate) fn by_active_set<T: Working>(
 }
 
 /// Problems that Newton solves at once.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// `[c][unit]` for a smooth loss: Newton from the solution with all rows, a block of units at once.
 pub(crate) fn by_newton<T: Working>(

@@ -4,19 +4,20 @@
 
 use std::time::Instant;
 
-use faer::Mat;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Par};
 
 use crate::cv::{
     Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths, path_fit, pool, units,
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design};
-use crate::device::{Cpu, Device};
+use crate::device::{Cpu, Device, eigen_bytes};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
-use crate::gram::available_memory;
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan};
+use crate::memory::{self, available_memory};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Preconditioner, Primal, Reduced, Solver, Working, spectral};
@@ -34,7 +35,7 @@ fn fit_task<T: Working>(
     let started = Instant::now();
     let placed = Placed::new(task, units);
     let y = placed.targets(task);
-    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own));
+    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own)).transpose()?;
     let own = gathered.as_ref().map_or(design, |values| Design::new(values, y.len(), design.rank()));
     let splits = request.folds.splits();
     let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), keeps: Keeps::Coefficients };
@@ -79,7 +80,7 @@ fn decisions<T: Working>(
 ) -> Result<Vec<Vec<f64>>> {
     let run: Vec<usize> = (0..reduced.w.len()).filter(|&c| !reduced.w[c].is_empty()).collect();
     let w: Vec<&[f64]> = run.iter().map(|&c| &reduced.w[c][..]).collect();
-    let values = design.gather(rows);
+    let values = design.gather(rows)?;
     let gathered = Design::new(&values, rows.len(), design.rank());
     let products = Cpu.pass(gathered, &w, Accuracy::Double, control)?;
     let mut f = vec![vec![f64::NAN; rows.len()]; reduced.w.len()];
@@ -129,10 +130,12 @@ const STATE_OF_A_STEP: usize = 8;
 /// # Ok::<(), kernelpath::Error>(())
 /// ```
 pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
-    check_low_rank(request)?;
-    pool(request.threads)?.install(|| match request.precision {
-        Precision::Double => fit_with::<f64>(request, nystrom, control),
-        Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+    pool(request.threads)?.install(|| {
+        check_low_rank(request)?;
+        match request.precision {
+            Precision::Double => fit_with::<f64>(request, nystrom, control),
+            Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+        }
     })
 }
 
@@ -145,7 +148,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let copied = copies / Features::<T>::bytes(1, nystrom.rank());
     let factors = Preconditioner::<T>::bytes(units.len(), nystrom.rank(), folds + 1);
     // Copies mostly take less than they may.
-    let beside = beside(request, folds) + copies * 2 / 3 + factors;
+    let beside = beside(request, folds) + copies * 2 / 3 + factors + curvatures(request, nystrom.rank());
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
@@ -170,8 +173,11 @@ fn fit_product<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let of_row = |i: usize| features.row(units.of_row[i]);
-    let z = Mat::<f64>::from_fn(features.rank(), request.x.nrows(), |j, i| of_row(i)[j].wide());
-    let product = z.transpose() * &z;
+    let n = request.x.nrows();
+    let z = memory::matrix(features.rank(), n, "the features", |j, i| of_row(i)[j].wide())?;
+    let mut product = memory::matrix(n, n, "the kernel matrix of the features", |_, _| 0.0)?;
+    matmul(product.as_mut(), Accum::Replace, z.transpose(), z.as_ref(), 1.0, Par::Seq);
+    drop(z);
     let kernel = KernelFn::new(Shape::Precomputed, 1.0)?;
     let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
@@ -193,6 +199,14 @@ fn fit_product<T: Working>(
 fn copies<T: Working>(n: usize, rank: usize) -> u64 {
     let available = available_memory().unwrap_or(u64::MAX);
     (Features::<T>::bytes(n, rank) / 2).min(available / 4)
+}
+
+/// Bytes of the matrices of all pairs of features: one a thread, with its factor, and for the spectral engine those of
+/// an eigendecomposition.
+fn curvatures(request: &Request, rank: usize) -> u64 {
+    let square = 8 * (rank as u64 + 1).pow(2);
+    let decomposed = if request.solver == Solver::Spectral { 3 * square + eigen_bytes(rank) } else { 0 };
+    2 * square * rayon::current_num_threads() as u64 + decomposed
 }
 
 /// Bytes that a fit takes beside the features and what its steps make of them: its problems in work, and the held-out

@@ -8,7 +8,7 @@ mod basis;
 mod cpu;
 
 pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
-pub(crate) use cpu::{Cpu, eigen};
+pub(crate) use cpu::{Cpu, eigen, eigen_bytes};
 
 use faer::Mat;
 
