@@ -170,7 +170,7 @@ fn left_in_container() -> Option<u64> {
 
 /// Bytes of a limit of the process that large blocks leave to small vectors, which cannot fail gracefully. With less,
 /// such a vector may abort the process; with more, fits that would fit are refused.
-const CUSHION: u64 = 32 << 20;
+const CUSHION: u64 = 48 << 20;
 
 /// Blocks of fewer bytes are taken without asking for limits: reading them costs some microseconds.
 const SMALL_BLOCK: usize = 256 << 10;
@@ -346,8 +346,8 @@ fn prefer_large_pages(start: *mut u8, size: usize) {
 /// Address space of a thread's stack, which is what Rust's threads have unless told otherwise.
 const STACK: u64 = 2 << 20;
 
-/// Address space that the C library's allocator sets aside for a new thread, and takes twice while it aligns it.
-const ARENA: u64 = 2 * (64 << 20);
+/// Address space that the C library's allocator sets aside for a new thread, if there is enough.
+const ARENA: u64 = 64 << 20;
 
 /// Address space that faer's products take in each thread: room for two copies of what the last caches of the machine
 /// hold. Where the system does not tell their size, it is taken for that of a server.
