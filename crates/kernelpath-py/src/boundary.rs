@@ -21,13 +21,26 @@ const POLL: Duration = Duration::from_millis(50);
 fn exception(error: &Error) -> PyErr {
     let message = error.to_string();
     match error {
-        Error::Memory { .. } | Error::FeatureMemory { .. } => PyMemoryError::new_err(message),
+        Error::Memory { .. } | Error::FeatureMemory { .. } | Error::Allocation { .. } => {
+            PyMemoryError::new_err(message)
+        }
         Error::Disk { .. } => PyOSError::new_err(message),
         Error::TimeBudget { .. } => PyTimeoutError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
         Error::Threads { .. } => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
     }
+}
+
+/// The numbers copied, if there is the memory.
+pub fn copied<T>(values: impl ExactSizeIterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+    let mut out = Vec::new();
+    let full = |_| PyMemoryError::new_err(format!("no memory for a copy of {} numbers", values.len()));
+    out.try_reserve_exact(values.len()).map_err(full)?;
+    for value in values {
+        out.push(value?);
+    }
+    Ok(out)
 }
 
 /// The value, or the error as a Python exception.
@@ -162,12 +175,16 @@ pub fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> kernelpath::Result<R> + Send,
 ) -> PyResult<R> {
+    unwrap(kernelpath::memory::check_thread())?;
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
-        scope.spawn(move || {
+        let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             // The receiver waits until this arrives, so sending cannot fail.
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         });
+        if let Err(error) = worker {
+            return Err(exception(&Error::Threads { threads: 1, reason: error.to_string() }));
+        }
         let mut stopped_by = None;
         let mut reported = None;
         let mut report = |stopped_by: &mut Option<PyErr>| {

@@ -8,7 +8,7 @@ mod multinomial;
 
 use std::time::Duration;
 
-use boundary::{Matrix, run, unwrap};
+use boundary::{Matrix, copied, run, unwrap};
 use faer::Mat;
 use kernelpath::cv::Record;
 use kernelpath::features::transform;
@@ -27,10 +27,7 @@ fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<Kern
 }
 
 fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(format!("could not start {threads} threads: {e}")))
+    unwrap(kernelpath::memory::pool(threads))
 }
 
 /// A matrix of `columns` numbers a row from a flat vector.
@@ -69,10 +66,12 @@ fn bandwidth(
     if weight.as_ref().is_some_and(|weight| weight.len() != rows.nrows()) {
         return Err(PyValueError::new_err("weight must have one entry a row of X"));
     }
-    let control = Control::default();
+    let (pool, control) = (pool(0)?, Control::default());
     run(py, &control, None, || {
-        rows.check("X")?;
-        Ok(Kernel { shape, bandwidth }.resolve(&rows, weight.as_deref(), seed)?.gamma)
+        pool.install(|| {
+            rows.check("X")?;
+            Ok(Kernel { shape, bandwidth }.resolve(&rows, weight.as_deref(), seed)?.gamma)
+        })
     })
 }
 
@@ -99,12 +98,14 @@ fn kernel_matrix<'py>(
     let pool = pool(n_threads)?;
     let control = Control::default();
     let values = run(py, &control, None, || {
-        x.check("X")?;
-        z.check("Z")?;
-        if x.ncols() != z.ncols() {
-            return Err(kernelpath::Error::Features { got: x.ncols(), expected: z.ncols() });
-        }
-        pool.install(|| compute_kernel_matrix(&x, &z, &kernel, &control))
+        pool.install(|| {
+            x.check("X")?;
+            z.check("Z")?;
+            if x.ncols() != z.ncols() {
+                return Err(kernelpath::Error::Features { got: x.ncols(), expected: z.ncols() });
+            }
+            compute_kernel_matrix(&x, &z, &kernel, &control)
+        })
     })?;
     matrix(py, values, z.nrows())
 }
@@ -135,7 +136,7 @@ fn decision<'py>(
     if kernel.shape != Shape::Precomputed && vectors.nrows() != support {
         return Err(PyValueError::new_err(format!("{support} coefficients for {} support vectors", vectors.nrows())));
     }
-    let coef: Vec<f64> = coef.as_array().t().iter().copied().collect();
+    let coef = copied(coef.as_array().t().iter().copied().map(Ok))?;
     let pool = pool(n_threads)?;
     let control = Control::default();
     let f = run(py, &control, None, || {
@@ -381,7 +382,7 @@ fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
             let index = |i: &i64| {
                 usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("fold {k}: negative row index {i}")))
             };
-            indices.as_array().iter().map(index).collect::<PyResult<Vec<usize>>>()
+            copied(indices.as_array().iter().map(index))
         };
         splits.push(Fold { train: rows(&train)?, test: rows(&test)? });
     }

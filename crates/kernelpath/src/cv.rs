@@ -20,11 +20,12 @@ use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Kept, Ledger, Plan};
 use crate::loo;
 use crate::loss::Loss;
+use crate::memory;
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
 use crate::path::check_cs;
 use crate::problem::{Settings, Shared, Status};
-use crate::solver::{ClosedForm, Engine, Newton, Solver, Working, spectral};
+use crate::solver::{ClosedForm, Engine, Newton, Size, Solver, Working, spectral};
 use crate::walk::walk;
 
 /// One split of the rows. A training row named twice counts twice.
@@ -298,12 +299,13 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
 
 /// As [`fit_paths`]; a kernel that is not known to be positive semi-definite is examined.
 pub(crate) fn fit_paths_on(request: &Request, definite: bool, control: &Control) -> Result<Vec<PathFit>> {
-    check(request)?;
-    for task in &request.tasks {
-        request.solver.engine(task.loss, task.y.len())?;
-    }
     let fit = |request: &Request| {
+        // In a pool of its own: the global one cannot be had where threads are short, and does not say so.
         pool(request.threads)?.install(|| {
+            check(request)?;
+            for task in &request.tasks {
+                request.solver.engine(task.loss, task.y.len())?;
+            }
             let units = units(request, control)?;
             let may_be_single = request.precision != Precision::Auto || single_proves(request);
             let (kernel, rows) = (&request.kernel, &units.representative);
@@ -346,6 +348,7 @@ fn single_proves(request: &Request) -> bool {
 
 /// Rows that are the same in every task.
 pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
+    check_rows(request.x.nrows(), request.tasks.iter().map(|task| task.y.len()).sum())?;
     if request.kernel.shape == Shape::Precomputed {
         return Ok(Units::separate(request.x.nrows()));
     }
@@ -371,10 +374,16 @@ pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     Units::merge(&request.x, keys, control)
 }
 
+/// Fails if there is no memory for what every fit takes before it can be planned: a hash and a place of each of `n`
+/// rows, and a key of each of the `targets` of all machines.
+pub(crate) fn check_rows(n: usize, targets: usize) -> Result<()> {
+    let numbers = 24 * n as u64 + 8 * targets as u64;
+    memory::check(8 * numbers + (8 << 20), "the rows", memory::FEWER_ROWS)
+}
+
 /// Threads to work on; 0 takes one a core.
 pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    built.map_err(|e| Error::Threads { threads, reason: e.to_string() })
+    memory::pool(threads)
 }
 
 /// Refuses rows, C's, folds and settings that no fit can use, whatever its machines are.
@@ -529,6 +538,9 @@ fn fit_with<T: Working>(request: &Request, units: &Units, definite: bool, contro
     Ok(fits.into_iter().map(|(_, fit)| timed(fit).with_negative_eigenvalue(negative)).collect())
 }
 
+/// Numbers of a row left out at one C: a record twice, and its value in vectors of their own.
+const LEFT_OUT: u64 = 32;
+
 /// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
 /// that small tasks work on side by side, and what is kept of all tasks.
 fn extra_bytes<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
@@ -539,9 +551,19 @@ fn extra_bytes<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
     let (mut whole, mut part, mut numbers) = (0, 0, 0_u64);
     for task in &request.tasks {
         let rows = task.rows.as_ref().map_or(n_units, Vec::len);
-        let solver = request.solver.engine(task.loss, rows)?.extra_bytes(rows, size_of::<T>());
+        // Leave-one-out solves a block of problems at once.
+        let problems = if request.folds == Folds::LeaveOneOut { 1 + loo::BLOCK } else { 1 + splits.len() };
+        let size = Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows) };
+        let mut solver = request.solver.engine(task.loss, rows)?.extra_bytes(&size);
+        if request.solver == Solver::Auto && task.loss == Loss::Squared {
+            // Rows that repeat make Newton's method of the closed form.
+            solver = solver.max(Engine::Newton.extra_bytes(&size));
+        }
         // Coefficients of the refit and held-out values.
         numbers += (rows + tested) as u64 * cs as u64;
+        if request.folds == Folds::LeaveOneOut {
+            numbers += (n * cs) as u64 * LEFT_OUT;
+        }
         if task.rows.is_none() {
             whole = whole.max(solver);
         } else {

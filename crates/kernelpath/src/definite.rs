@@ -100,9 +100,8 @@ pub(crate) fn negative_eigenvalue<T: Working>(gram: &Gram<T>, epsilon: f64, cont
         return Ok(all()?.indefinite(n, epsilon));
     }
     // In the precision of K, as `epsilon` is.
-    let times = |v: &[f64]| {
-        Ok(if T::IS_ROUGH { gram.times(&[v], control)? } else { gram.apply(&[v], control)? }.remove(0))
-    };
+    let times =
+        |v: &[f64]| Ok(if T::IS_ROUGH { gram.times(&[v], control)? } else { gram.apply(&[v], control)? }.remove(0));
     let ends = lanczos(n, epsilon, if n <= FACTORED { FEW_STEPS } else { MANY_STEPS }, times, control)?;
     let negative = ends.indefinite(n, epsilon);
     if negative.is_some() || n > FACTORED {

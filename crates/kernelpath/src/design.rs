@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::gram::corrected;
+use crate::memory::{self, Zeroable};
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
 use crate::skinny;
@@ -92,13 +93,13 @@ impl<'a, T: Working> Design<'a, T> {
     }
 
     /// A copy of some rows, for products of this accuracy.
-    pub fn gather(&self, rows: &[usize], accuracy: Accuracy) -> Gathered<T> {
+    pub fn gather(&self, rows: &[usize], accuracy: Accuracy) -> Result<Gathered<T>> {
         let (n, rank) = (rows.len(), self.rank);
         let residues = match accuracy {
-            Accuracy::Double if !self.residues.is_empty() => gathered(self.residues, rows, rank),
+            Accuracy::Double if !self.residues.is_empty() => gathered(self.residues, rows, rank)?,
             _ => Vec::new(),
         };
-        Gathered { values: gathered(self.values, rows, rank), residues, n, rank }
+        Ok(Gathered { values: gathered(self.values, rows, rank)?, residues, n, rank })
     }
 
     /// The first features of all rows, in f64, row after row.
@@ -163,7 +164,7 @@ impl<'a, T: Working> Design<'a, T> {
             .par_chunks(BAND)
             .map(|rows| {
                 control.check()?;
-                let gathered = if most { None } else { Some(self.gather(rows, accuracy)) };
+                let gathered = if most { None } else { Some(self.gather(rows, accuracy)?) };
                 let (from, range) = match &gathered {
                     None => (*self, rows[0]..rows[0] + rows.len()),
                     Some(gathered) => (gathered.design(), 0..rows.len()),
@@ -207,7 +208,7 @@ impl<'a, T: Working> Design<'a, T> {
         let parts = chunks
             .into_par_iter()
             .map(|chunk| {
-                let mut part = Mat::<R>::zeros(order, order);
+                let mut part = memory::matrix(order, order, "a curvature of the features", |_, _| R::default())?;
                 for rows in chunk.chunks(BAND) {
                     control.check()?;
                     let mut scaled = Mat::<R>::zeros(order, rows.len());
@@ -264,8 +265,8 @@ fn curved_times<T: Working, R: Working>(values: &[T], s: &[f64], p: &[f64], shif
 }
 
 /// The given rows of `length` numbers each.
-fn gathered<V: Copy + Default + Send + Sync>(values: &[V], rows: &[usize], length: usize) -> Vec<V> {
-    let mut copy = vec![V::default(); rows.len() * length];
+fn gathered<V: Zeroable + Send + Sync>(values: &[V], rows: &[usize], length: usize) -> Result<Vec<V>> {
+    let mut copy: Vec<V> = memory::zeros(rows.len() * length, "a copy of the features of some rows")?;
     let length = length.max(1);
     let bands = copy.par_chunks_mut(BAND * length).zip(rows.par_chunks(BAND));
     bands.for_each(|(copy, rows)| {
@@ -273,7 +274,7 @@ fn gathered<V: Copy + Default + Send + Sync>(values: &[V], rows: &[usize], lengt
             target.copy_from_slice(&values[i * length..(i + 1) * length]);
         }
     });
-    copy
+    Ok(copy)
 }
 
 /// A·B, on this thread.

@@ -1,5 +1,7 @@
 //! Everything that can go wrong, with the offending value and the way out.
 
+use crate::memory::Limit;
+
 /// An error of the library. Running out of steps or time is not an error but a [`Status`](crate::Status).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -218,18 +220,35 @@ pub enum Error {
     },
     /// The kernel matrix does not fit into memory.
     #[error(
-        "{rows} rows need {} for the kernel matrix, the solver and the models kept, but only {} are available; use fewer rows or values of C{}, or a machine with more memory",
-        human(*.need), human(*.available), if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }
+        "{rows} rows need {} for the kernel matrix, the solver and the models kept, {}; use {}, fewer rows or values of C{}, {}",
+        human(*.need), shortage(*.need, *.available, *.limit), low_rank(*.rows, *.need),
+        if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }, more_memory(*.limit)
     )]
     Memory {
         /// Distinct rows of the data.
         rows: usize,
         /// Bytes the plan asks for.
         need: u64,
-        /// Bytes available.
+        /// Bytes available; `u64::MAX` where the system does not tell.
         available: u64,
+        /// What bounds them.
+        limit: Limit,
         /// Whether single precision is a way out.
         could_halve: bool,
+    },
+    /// A block of memory that cannot be had.
+    #[error("{} are needed for {what}, {}; {way_out}", human(*.need), shortage(*.need, *.available, *.limit))]
+    Allocation {
+        /// What it is for.
+        what: &'static str,
+        /// Bytes needed.
+        need: u64,
+        /// Bytes available; `u64::MAX` where the system does not tell.
+        available: u64,
+        /// What bounds them.
+        limit: Limit,
+        /// What to do.
+        way_out: &'static str,
     },
     /// Landmarks that cannot be had, or make no sense.
     #[error("landmarks: {problem}")]
@@ -239,8 +258,8 @@ pub enum Error {
     },
     /// Low-rank features that do not fit into memory.
     #[error(
-        "{rank} features of {rows} rows need {}, but only {} of memory are available; use a smaller rank{}{}",
-        human(*.need), human(*.available),
+        "{rank} features of {rows} rows need {}, {}; use a smaller rank{}{}",
+        human(*.need), shortage(*.need, *.available, *.limit),
         if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" },
         if *.could_spill { ", or let them be kept in a file" } else { "" }
     )]
@@ -251,8 +270,10 @@ pub enum Error {
         rank: usize,
         /// Bytes needed.
         need: u64,
-        /// Bytes available.
+        /// Bytes available; `u64::MAX` where the system does not tell.
         available: u64,
+        /// What bounds them.
+        limit: Limit,
         /// Whether single precision is a way out.
         could_halve: bool,
         /// Whether a file is a way out.
@@ -331,4 +352,70 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub(crate) fn human(bytes: u64) -> String {
     let b = bytes as f64;
     if b >= 1e9 { format!("{:.1} GB", b / 1e9) } else { format!("{:.1} MB", b / 1e6) }
+}
+
+/// Why `need` bytes are too many. An allocation can fail although there seems to be enough.
+fn shortage(need: u64, available: u64, limit: Limit) -> String {
+    match available {
+        u64::MAX => "which could not be allocated".into(),
+        _ if need > available => format!("but only {} are available{limit}", human(available)),
+        _ => format!("which could not be allocated, though {} seemed to be available{limit}", human(available)),
+    }
+}
+
+/// Landmarks that the low-rank fit has unless told otherwise.
+const LANDMARKS: u64 = 2000;
+
+/// The low-rank fit as a way out, with what it takes: its features in single precision, or while they are found six
+/// matrices of all pairs of landmarks.
+fn low_rank(rows: usize, need: u64) -> String {
+    let rank = LANDMARKS.min(rows as u64);
+    let bytes = (4 * rows as u64 * rank).max(6 * 8 * rank * rank) + (64 << 20);
+    if bytes < need {
+        format!("low_rank=True (about {})", human(bytes))
+    } else {
+        "low_rank=True with few landmarks".into()
+    }
+}
+
+fn more_memory(limit: Limit) -> &'static str {
+    if limit == Limit::Machine { "or a machine with more memory" } else { "or raise the limit" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_need_below_what_is_available_is_no_reason() {
+        let error = |need, available, limit| {
+            Error::Memory { rows: 40_000, need, available, limit, could_halve: true }.to_string()
+        };
+        let short = error(8 << 30, 1 << 30, Limit::Machine);
+        assert!(
+            short.contains("40000 rows need 8.6 GB") && short.contains("but only 1.1 GB are available; "),
+            "{short}"
+        );
+        assert!(short.contains("low_rank=True (about ") && short.contains("float32"), "{short}");
+        assert!(short.contains("fewer rows") && short.contains("a machine with more memory"), "{short}");
+        let limited = error(8 << 30, 1 << 30, Limit::AddressSpace);
+        assert!(limited.contains("(ulimit -v)") && limited.contains("raise the limit"), "{limited}");
+        for available in [24 << 30, u64::MAX] {
+            let failed = error(8 << 30, available, Limit::Machine);
+            assert!(failed.contains("could not be allocated") && !failed.contains("only"), "{failed}");
+        }
+        // Where it would save nothing, no size of a low-rank fit is named.
+        let few = Error::Memory { rows: 500, need: 1 << 20, available: 1, limit: Limit::Data, could_halve: false };
+        assert!(few.to_string().contains("low_rank=True with few landmarks"), "{few}");
+    }
+
+    #[test]
+    fn blocks_name_their_use() {
+        let (what, way_out) = ("the kernel matrix", "use fewer rows");
+        let (need, available, limit) = (2 << 20, 1 << 20, Limit::Container);
+        let message = Error::Allocation { what, need, available, limit, way_out }.to_string();
+        let start = "2.1 MB are needed for the kernel matrix, but only 1.0 MB are available under";
+        assert!(message.starts_with(start), "{message}");
+        assert!(message.contains("container") && message.ends_with("; use fewer rows"), "{message}");
+    }
 }

@@ -14,10 +14,9 @@ use crate::data::Rows;
 use crate::design::Design;
 use crate::device::{Cpu, Device};
 use crate::error::{Error, Result, human};
-use crate::gram::{
-    Entry, STORAGE_ERROR, TILE, Tile, available_memory, corrected, overflow, residue, shift_for, zeroed,
-};
+use crate::gram::{Entry, STORAGE_ERROR, TILE, Tile, corrected, overflow, residue, shift_for};
 use crate::kernel::{KernelFn, Shape};
+use crate::memory::{self, Limit, Shortage, zeroed};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::Working;
@@ -40,18 +39,13 @@ impl Storage {
     /// Memory, if `rank` features of `n` rows and `beside` bytes more fit; else, if allowed, a file.
     pub fn plan<T: Entry>(n: usize, rank: usize, beside: u64, may_spill: bool) -> Result<Self> {
         let need = Features::<T>::bytes(n, rank).saturating_add(beside);
-        match available_memory() {
-            Some(available) if need > available && (!may_spill || beside > available) => Err(Error::FeatureMemory {
-                rows: n,
-                rank,
-                need,
-                available,
-                could_halve: size_of::<T>() == 8,
-                could_spill: !may_spill,
-            }),
-            Some(available) if need > available => Ok(Self::File),
-            _ => Ok(Self::Memory),
+        let Err(shortage) = Shortage::check(need) else { return Ok(Self::Memory) };
+        // A file that is mapped takes address space as memory does.
+        let in_space = if shortage.limit == Limit::AddressSpace { need } else { beside };
+        if may_spill && Shortage::check(in_space).is_ok() {
+            return Ok(Self::File);
         }
+        Err(out_of_memory::<T>((n, rank), shortage, !may_spill))
     }
 
     /// Where the features of `n` rows go if a fit takes `beside` bytes more, and what it takes at its peak.
@@ -106,18 +100,10 @@ impl<T: Entry> Features<T> {
             return Err(Error::Features { got: x.ncols(), expected: nystrom.width() });
         }
         let (n, rank) = (rows.len(), nystrom.rank());
-        let failed = || Error::FeatureMemory {
-            rows: n,
-            rank,
-            need: Self::bytes(n, rank),
-            available: available_memory().unwrap_or(0),
-            could_halve: size_of::<T>() == 8,
-            could_spill: true,
-        };
         let values = match storage {
             Storage::Memory => {
-                let residues = if T::IS_ROUGH { zeroed(n * rank).ok_or_else(failed)? } else { Vec::new() };
-                Values::Memory(zeroed(n * rank).ok_or_else(failed)?, residues)
+                let values = zeroed_features((n, rank), true)?;
+                Values::Memory(values, if T::IS_ROUGH { memory::zeros(n * rank, "the features")? } else { Vec::new() })
             }
             Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
         };
@@ -270,6 +256,16 @@ impl<T: Entry> Features<T> {
     }
 }
 
+fn zeroed_features<T: Entry>((rows, rank): (usize, usize), could_spill: bool) -> Result<Vec<T>> {
+    let failed = || out_of_memory::<T>((rows, rank), Shortage::of(Features::<T>::bytes(rows, rank)), could_spill);
+    zeroed(rows.saturating_mul(rank)).ok_or_else(failed)
+}
+
+fn out_of_memory<T>((rows, rank): (usize, usize), shortage: Shortage, could_spill: bool) -> Error {
+    let Shortage { need, available, limit } = shortage;
+    Error::FeatureMemory { rows, rank, need, available, limit, could_halve: size_of::<T>() == 8, could_spill }
+}
+
 /// A file of so many zeros without a name, mapped into memory. All of it is allocated now, so that a full disk is an
 /// error here and not a signal later.
 fn temporary_file(folder: &Path, need: u64) -> Result<MmapMut> {
@@ -311,14 +307,7 @@ pub fn transform<T: Entry>(
     }
     x.check("X")?;
     let (n, rank) = (x.nrows(), map.ncols());
-    let mut out = zeroed(n * rank).ok_or_else(|| Error::FeatureMemory {
-        rows: n,
-        rank,
-        need: Features::<T>::bytes(n, rank),
-        available: available_memory().unwrap_or(0),
-        could_halve: size_of::<T>() == 8,
-        could_spill: false,
-    })?;
+    let mut out = zeroed_features((n, rank), false)?;
     let columns: Vec<usize> = (0..count).collect();
     let rows: Vec<usize> = (0..n).collect();
     let map = Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel };
@@ -397,6 +386,7 @@ impl Map<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::available_memory;
 
     #[test]
     fn a_file_that_cannot_be_had_is_an_error() {

@@ -6,6 +6,8 @@ use rayon::prelude::*;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelFn, Measure, Shape};
+pub use crate::memory::available_memory;
+use crate::memory::{self, Shortage, Zeroable, has_room, zeroed};
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
 use crate::simd::vectorise;
@@ -15,8 +17,7 @@ use crate::sparse::Panel;
 use crate::walk::CERTIFIED_AT_ONCE;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
-#[allow(private_bounds)]
-pub trait Entry: ZeroBits + Default + Send + Sync + 'static {
+pub trait Entry: Zeroable + Default + Send + Sync + 'static {
     /// To double precision.
     fn wide(self) -> f64;
     /// From double precision.
@@ -163,7 +164,9 @@ impl<T: Entry> Gram<T> {
                 return Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows: rows.len() });
             }
             let (a, b) = (chunk(rows, ti), chunk(rows, tj));
-            match known.as_ref().map(|known| &known.tiles[at]) {
+            // Pairs are kept as far as there is memory for them.
+            let pair = known.as_ref().map(|known| &known.tiles[at]).filter(|pair| pair.get().is_some() || has_room(0));
+            match pair {
                 None => tile.evaluate(x, a, x, b, &shift, kernel),
                 Some(pair) => tile.recall(
                     pair.get_or_init(|| {
@@ -256,12 +259,7 @@ impl<T: Entry> Gram<T> {
 
     fn zeros(n: usize) -> Result<Self> {
         let stride = row_stride(n);
-        let failed = || Error::Memory {
-            rows: n,
-            need: Self::bytes(n),
-            available: available_memory().unwrap_or(0),
-            could_halve: size_of::<T>() == 8,
-        };
+        let failed = || out_of_memory::<T>(n, Shortage::of(Self::bytes(n)));
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
@@ -493,50 +491,6 @@ pub(crate) fn single_is_enough(x: &Rows, rows: &[usize], kernel: &KernelFn, cont
     Ok(factor.pivots().all(|pivot| pivot > SMALLEST_PIVOT))
 }
 
-/// Numbers that are 0 where all their bits are.
-///
-/// # Safety
-/// All-zero bits are a valid value.
-pub(crate) unsafe trait ZeroBits: Copy {}
-
-// SAFETY: all-zero bits are 0.
-unsafe impl ZeroBits for f32 {}
-// SAFETY: all-zero bits are 0.
-unsafe impl ZeroBits for f64 {}
-// SAFETY: all-zero bits are 0.
-unsafe impl ZeroBits for i16 {}
-
-/// Zeros whose pages the system hands out when they are first written, by whichever thread writes;
-/// `None` when there is no memory.
-pub(crate) fn zeroed<T: ZeroBits>(length: usize) -> Option<Vec<T>> {
-    let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
-    // SAFETY: the layout is that of `length` entries and not empty; all-zero bits are 0.0.
-    #[allow(clippy::same_length_and_capacity)]
-    unsafe {
-        let start = std::alloc::alloc_zeroed(layout).cast::<T>();
-        if !start.is_null() && layout.size() >= LARGE_BLOCK {
-            prefer_large_pages(start.cast(), layout.size());
-        }
-        (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))
-    }
-}
-
-/// Blocks of at least so many bytes are to lie in large pages.
-const LARGE_BLOCK: usize = 4 << 20;
-
-/// Asks the system for large pages: rows that lie far apart are then found without a walk through page tables.
-fn prefer_large_pages(start: *mut u8, size: usize) {
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE: usize = 4096;
-        let skip = start.align_offset(PAGE);
-        // SAFETY: advice on pages inside the block, which changes nothing that a program could see.
-        unsafe { libc::madvise(start.add(skip).cast(), (size - skip) / PAGE * PAGE, libc::MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (start, size);
-}
-
 /// Lets the tasks of disjoint tiles write into one buffer.
 struct SharedMut<T>(*mut T);
 
@@ -736,50 +690,22 @@ fn l1_distances(left: &[f64], right: &[f64], out: &mut [f64], m: usize, n: usize
     }
 }
 
-/// Bytes of memory that this process may still take, where the system tells.
-pub fn available_memory() -> Option<u64> {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
-        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
-    });
-    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    // What the container uses includes files kept in memory, which give way.
-    let cached = std::fs::read_to_string("/sys/fs/cgroup/memory.stat").ok().and_then(|text| {
-        let line = text.lines().find(|l| l.starts_with("inactive_file "))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    let container = number("/sys/fs/cgroup/memory.max")
-        .zip(number("/sys/fs/cgroup/memory.current"))
-        .map(|(limit, used)| limit.saturating_sub(used.saturating_sub(cached.unwrap_or(0))));
-    match (machine, container) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
 /// Bytes that a fit will take; fails, before anything is allocated, when it would not fit.
 pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize, extra: u64) -> Result<u64> {
-    let need = Gram::<T>::planned_bytes(n, models_kept, threads) + extra;
-    match available_memory() {
-        Some(available) if need > available => {
-            Err(Error::Memory { rows: n, need, available, could_halve: size_of::<T>() == 8 })
-        }
-        _ => Ok(need),
-    }
+    let need = Gram::<T>::planned_bytes(n, models_kept, threads).saturating_add(extra);
+    Shortage::check(need).map_err(|shortage| out_of_memory::<T>(n, shortage))?;
+    Ok(need)
+}
+
+fn out_of_memory<T>(rows: usize, Shortage { need, available, limit }: Shortage) -> Error {
+    Error::Memory { rows, need, available, limit, could_halve: size_of::<T>() == 8 }
 }
 
 /// The kernel between rows of `x` and rows of `z`, row after row.
 pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
-    let mut out = Vec::new();
-    let length = x.nrows() * z.nrows();
-    out.try_reserve_exact(length).map_err(|_| Error::Memory {
-        rows: x.nrows(),
-        need: length as u64 * 8,
-        available: available_memory().unwrap_or(0),
-        could_halve: false,
-    })?;
-    out.resize(length, 0.0);
+    let length = x.nrows().saturating_mul(z.nrows());
+    let mut out = memory::zeros(length, "the kernel matrix")?;
     for_each_band(x, &mut out, z.nrows(), |rows, band| {
         let shift = shift_for(kernel, x, z, &all);
         let mut tile = Tile::default();
@@ -807,7 +733,7 @@ pub(crate) fn kernel_times(
 ) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
     let shift = shift_for(kernel, x, z, &all);
-    let mut out = vec![0.0; x.nrows() * machines];
+    let mut out = memory::zeros(x.nrows().saturating_mul(machines), "the values of all rows")?;
     for_each_band(x, &mut out, machines, |rows, band| {
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {

@@ -10,8 +10,9 @@ use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::gram::{Entry, Gram, zeroed};
+use crate::gram::{Entry, Gram};
 use crate::ledger::{Kept, distinct};
+use crate::memory;
 use crate::observe::Control;
 
 /// Rows of a block, whose part for a group stays in the second cache.
@@ -84,11 +85,11 @@ pub(crate) fn held_out<T: Entry>(
             (total - distinct.len(), distinct.len())
         })
         .collect();
-    let factors: Vec<Factor> = groups.par_iter().map(|group| factor(group, &models, &columns)).collect();
+    let factors = groups.par_iter().map(|group| factor(group, &models, &columns)).collect::<Result<Vec<Factor>>>()?;
     let blocks = (wanted.par_chunks(BLOCK))
         .map(|rows| {
             control.check()?;
-            Ok(block(gram, &factors, rows, total))
+            block(gram, &factors, rows, total)
         })
         .collect::<Result<Vec<_>>>()?;
     let values = |machine: usize| {
@@ -112,26 +113,26 @@ pub(crate) fn held_out<T: Entry>(
 
 type Models<'a> = (Vec<&'a [f64]>, Vec<(usize, f64)>);
 
-fn factor(group: &Group, models: &[Models], columns: &[(usize, usize)]) -> Factor {
+fn factor(group: &Group, models: &[Models], columns: &[(usize, usize)]) -> Result<Factor> {
     let of_unit = |k: usize| {
         (group.members.iter()).flat_map(move |m| models[m.machine].0.iter().map(move |beta| beta[m.places[k]]))
     };
     let used: Vec<usize> = (0..group.units.len()).filter(|&k| of_unit(k).any(|beta| beta != 0.0)).collect();
-    let mut right = Vec::new();
+    let width: usize = group.members.iter().map(|member| models[member.machine].0.len()).sum();
+    let mut right = memory::with_room(used.len() * width, "the coefficients of all machines")?;
     for member in &group.members {
         for beta in &models[member.machine].0 {
             right.extend(used.iter().map(|&k| beta[member.places[k]]));
         }
     }
     let units = used.iter().map(|&k| group.units[k]).collect();
-    Factor { units, right, columns: group.members.iter().map(|member| columns[member.machine]).collect() }
+    Ok(Factor { units, right, columns: group.members.iter().map(|member| columns[member.machine]).collect() })
 }
 
 /// Products of these rows of the matrix with all `total` models, column after column.
-fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: usize) -> Vec<f64> {
+fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: usize) -> Result<Vec<f64>> {
     let m = rows.len();
-    let mut out = zeroed(m * total).unwrap_or_default();
-    out.resize(m * total, 0.0);
+    let mut out: Vec<f64> = memory::zeros(m * total, "the values of all machines")?;
     let (mut left, mut product) = (Vec::new(), Vec::new());
     for Factor { units, right, columns } in factors.iter().filter(|factor| !factor.units.is_empty()) {
         left.clear();
@@ -156,7 +157,7 @@ fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: us
             rest = others;
         }
     }
-    out
+    Ok(out)
 }
 
 #[cfg(test)]

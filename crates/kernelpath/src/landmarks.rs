@@ -7,9 +7,10 @@ use fastrand::Rng;
 use rayon::prelude::*;
 
 use crate::data::{Rows, RowsBuf};
-use crate::error::{Error, Result, human};
-use crate::gram::{TILE, Tile, available_memory, pack, shift_for};
+use crate::error::{Error, Result};
+use crate::gram::{TILE, Tile, pack, shift_for};
 use crate::kernel::{KernelFn, Measure, Shape};
+use crate::memory;
 use crate::observe::{Control, Phase};
 use crate::simd::vectorise;
 
@@ -199,12 +200,12 @@ fn rp_cholesky(
     control: &Control,
 ) -> Result<Vec<usize>> {
     let rows = &sample.rows;
-    check_memory((rows.len() * count * 8) as u64, "use fewer landmarks, or landmarks=\"uniform\"")?;
+    check_memory(8 * rows.len() as u64 * count as u64, "use fewer landmarks, or landmarks=\"uniform\"")?;
     let shift = shift_for(kernel, x, x, rows);
     let mut left: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
     let largest = left.iter().fold(0.0_f64, |a, d| a.max(d.abs()));
     let tiny = EXHAUSTED * largest;
-    let mut factor = vec![0.0; rows.len() * count];
+    let mut factor: Vec<f64> = memory::zeros(rows.len() * count, "the choice of landmarks")?;
     let mut pivots: Vec<usize> = Vec::with_capacity(count);
     let mut tile = Tile::default();
     control.begin(Phase::Kernel, count);
@@ -303,13 +304,13 @@ fn explain(kernel: &mut [f64], factor: &mut [f64], left: &mut [f64], pivots: (&M
 fn kmeans(x: &Rows, sample: &Candidates, count: usize, rng: &mut Rng, control: &Control) -> Result<Mat<f64>> {
     let (rows, p) = (&sample.rows, x.ncols());
     let way_out = "centroids are dense; use fewer landmarks, or a rule that takes rows (\"rpcholesky\", \"uniform\")";
-    check_memory(3 * (count * p * 8) as u64, way_out)?;
+    check_memory(3 * 8 * count as u64 * p as u64, way_out)?;
     let shift = if x.as_csr().is_some() { Vec::new() } else { x.column_means(rows) };
     control.begin(Phase::Kernel, count * (1 + LLOYD));
     let seeds = seed_centres(x, sample, &shift, count, rng, control)?;
     let count = seeds.len();
     // Row after row; a cluster that loses its rows keeps its centroid.
-    let mut centres = vec![0.0; count * p];
+    let mut centres: Vec<f64> = memory::zeros(count * p, "the centroids")?;
     for (&i, centre) in seeds.iter().zip(centres.chunks_exact_mut(p)) {
         x.for_each_nonzero(i, |j, value| centre[j] = value);
     }
@@ -320,7 +321,7 @@ fn kmeans(x: &Rows, sample: &Candidates, count: usize, rng: &mut Rng, control: &
             break;
         }
         labels = now;
-        let mut sums = vec![0.0; count * p];
+        let mut sums: Vec<f64> = memory::zeros(count * p, "the centroids")?;
         let mut weights = vec![0.0; count];
         for ((&i, &label), w) in rows.iter().zip(&labels).zip(&sample.weight) {
             weights[label] += w;
@@ -485,15 +486,8 @@ fn least_difference(a: &[f32], b: &[f32]) -> usize {
 }
 
 /// Fails, before anything is allocated, when choosing or using landmarks would not fit.
-pub(crate) fn check_memory(need: u64, way_out: &str) -> Result<()> {
-    match available_memory() {
-        Some(available) if need > available => {
-            let (need, available) = (human(need), human(available));
-            let problem = format!("they need {need}, but only {available} of memory are available; {way_out}");
-            Err(Error::Landmarks { problem })
-        }
-        _ => Ok(()),
-    }
+pub(crate) fn check_memory(need: u64, way_out: &'static str) -> Result<()> {
+    memory::check(need, "the landmarks", way_out)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
 //! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it
-//! runs on. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
+//! runs on. [`memory`] is how a fit is planned and how running out of memory becomes an error. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
 //! rows have several values: one a class.
 
 pub mod calibrate;
@@ -56,6 +56,7 @@ mod ledger;
 mod loo;
 pub mod loss;
 mod low_rank;
+pub mod memory;
 pub mod model;
 pub mod multinomial;
 pub mod nystrom;

@@ -77,7 +77,7 @@ pub(crate) fn by_active_set<T: Working>(
 }
 
 /// Problems that Newton solves at once, and that are solved as folds at once.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The weights without a row of unit `u`.
 fn without(u: usize, weight: &[f64], of_row: &[f64]) -> Vec<f64> {

@@ -4,20 +4,21 @@
 
 use std::time::Instant;
 
-use faer::MatRef;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Par};
 
 use crate::cv::{
     Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths_on, path_fit, pool, units,
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design, Gathered};
-use crate::device::{Cpu, Device};
+use crate::device::{Cpu, Device, eigen_bytes};
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
-use crate::gram::available_memory;
 use crate::grid::each_once;
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan};
+use crate::memory::{self, available_memory};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Preconditioner, Primal, Reduced, Solver, Working, spectral};
@@ -35,7 +36,7 @@ fn fit_task<T: Working>(
     let started = Instant::now();
     let placed = Placed::new(task, units);
     let y = placed.targets(task);
-    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double));
+    let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double)).transpose()?;
     let own = gathered.as_ref().map_or(design, Gathered::design);
     let splits = request.folds.splits();
     let plan = |count: &dyn Fn(usize) -> f64| Plan { weight: placed.weights(task, count), keeps: Keeps::Coefficients };
@@ -81,7 +82,7 @@ fn decisions<T: Working>(
 ) -> Result<Vec<Vec<f64>>> {
     let run: Vec<usize> = (0..reduced.w.len()).filter(|&c| !reduced.w[c].is_empty()).collect();
     let w: Vec<&[f64]> = run.iter().map(|&c| &reduced.w[c][..]).collect();
-    let gathered = design.gather(rows, Accuracy::Double);
+    let gathered = design.gather(rows, Accuracy::Double)?;
     let products = Cpu.pass(gathered.design(), &w, Accuracy::Double, control)?;
     let mut f = vec![vec![f64::NAN; rows.len()]; reduced.w.len()];
     for (&c, product) in run.iter().zip(products) {
@@ -132,11 +133,13 @@ const STATE_OF_A_STEP: usize = 8;
 /// # Ok::<(), kernelpath::Error>(())
 /// ```
 pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> Result<Vec<PathFit>> {
-    check_low_rank(request)?;
     let fit = |request: &Request| {
-        let fits = pool(request.threads)?.install(|| match request.precision {
-            Precision::Double => fit_with::<f64>(request, nystrom, control),
-            Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+        let fits = pool(request.threads)?.install(|| {
+            check_low_rank(request)?;
+            match request.precision {
+                Precision::Double => fit_with::<f64>(request, nystrom, control),
+                Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
+            }
         })?;
         let negative = nystrom.smallest_eigenvalue();
         Ok(fits.into_iter().map(|fit| fit.with_negative_eigenvalue(negative)).collect())
@@ -156,7 +159,7 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let copied = copies / Features::<T>::bytes(1, nystrom.rank());
     let factors = Preconditioner::<T>::bytes(units.len(), nystrom.rank(), folds + 1);
     // Copies mostly take less than they may.
-    let beside = beside(request, folds) + copies * 2 / 3 + factors;
+    let beside = beside(request, folds) + copies * 2 / 3 + factors + curvatures(request, nystrom.rank());
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
@@ -181,9 +184,14 @@ fn fit_product<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let of_row = |i: usize| features.wide_row(units.of_row[i]);
-    let columns: Vec<f64> = (0..request.x.nrows()).flat_map(of_row).collect();
-    let z = MatRef::from_column_major_slice(&columns, features.rank(), request.x.nrows());
-    let product = z.transpose() * z;
+    let n = request.x.nrows();
+    let mut z = memory::matrix(features.rank(), n, "the features", |_, _| 0.0)?;
+    for i in 0..n {
+        z.col_as_slice_mut(i).copy_from_slice(&of_row(i));
+    }
+    let mut product = memory::matrix(n, n, "the kernel matrix of the features", |_, _| 0.0)?;
+    matmul(product.as_mut(), Accum::Replace, z.transpose(), z.as_ref(), 1.0, Par::Seq);
+    drop(z);
     let kernel = KernelFn::new(Shape::Precomputed, 1.0)?;
     let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
     let exact = Request { x: Rows::from(&product), kernel, solver, precision: Precision::Double, ..request.clone() };
@@ -205,6 +213,14 @@ fn fit_product<T: Working>(
 fn copies<T: Working>(n: usize, rank: usize) -> u64 {
     let available = available_memory().unwrap_or(u64::MAX);
     (Features::<T>::bytes(n, rank) / 2).min(available / 4)
+}
+
+/// Bytes of the matrices of all pairs of features: one a thread, with its factor, and for the spectral engine those of
+/// an eigendecomposition.
+fn curvatures(request: &Request, rank: usize) -> u64 {
+    let square = 8 * (rank as u64 + 1).pow(2);
+    let decomposed = if request.solver == Solver::Spectral { 3 * square + eigen_bytes(rank) } else { 0 };
+    2 * square * rayon::current_num_threads() as u64 + decomposed
 }
 
 /// Bytes that a fit takes beside the features and what its steps make of them: its problems in work, and the held-out

@@ -27,7 +27,7 @@
 use std::time::Instant;
 
 use crate::certificate::{Certificate, worst};
-use crate::cv::{Folds, Precision, check_setup, counts, pool};
+use crate::cv::{Folds, Precision, check_rows, check_setup, counts, pool};
 use crate::data::{Rows, Units};
 use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::Cpu;
@@ -156,8 +156,8 @@ impl MultinomialFit {
 
 /// Fits every fold and the whole data at every C, each model with its certificate.
 pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<MultinomialFit> {
-    let classes = check(request)?;
     on_each_c(request, |request| {
+        let classes = check(request)?;
         let units = units(request, control)?;
         if request.precision.is_single(&request.kernel, &request.x, &units.representative, control)? {
             fit_gram::<f32>(request, classes, &units, control)
@@ -170,8 +170,8 @@ pub fn fit_multinomial(request: &Multinomial, control: &Control) -> Result<Multi
 /// As [`fit_multinomial`] with the kernel at low rank, each model with its certificate for the low-rank problem, unless the
 /// kernel matrix of the landmarks is indefinite.
 pub fn fit_multinomial_low_rank(request: &Multinomial, nystrom: &Nystrom, control: &Control) -> Result<MultinomialFit> {
-    let classes = check(request)?;
     on_each_c(request, |request| {
+        let classes = check(request)?;
         let units = units(request, control)?;
         match request.precision {
             Precision::Double => fit_features::<f64>(request, nystrom, classes, &units, control),
@@ -207,6 +207,7 @@ impl OfEachC for MultinomialFit {
 
 /// Equal rows of a class are one row with their weights.
 fn units(request: &Multinomial, control: &Control) -> Result<Units> {
+    check_rows(request.x.nrows(), request.y.len())?;
     if request.kernel.shape == Shape::Precomputed {
         return Ok(Units::separate(request.x.nrows()));
     }

@@ -13,12 +13,13 @@ use faer::{Mat, MatRef};
 
 use crate::data::{Rows, RowsBuf};
 use crate::definite::{Ends, epsilon};
-use crate::device::{Cpu, Device, eigen};
+use crate::device::{Cpu, Device, eigen, eigen_bytes};
 use crate::error::{Error, Result};
 use crate::features::Map;
 use crate::gram::Gram;
 use crate::kernel::{KernelFn, Shape};
 use crate::landmarks::{Candidates, Choice, Landmarks, check_memory};
+use crate::memory;
 use crate::observe::Control;
 
 /// Eigenvalues of K_mm below this part of the largest one are dropped.
@@ -108,8 +109,9 @@ impl Nystrom {
             Choice::Rows(rows) => rows.len(),
             Choice::Points(points) => points.view().nrows(),
         };
-        // K_mm, its eigenvectors, and the scratch space of their decomposition.
-        check_memory(5 * 8 * (count as u64).pow(2), "use fewer landmarks")?;
+        // K_mm, twice before its eigenvectors and the space to find them are needed.
+        let square = 8 * (count as u64).pow(2);
+        check_memory(square + square.max(eigen_bytes(count)), "use fewer landmarks")?;
         let gram = match &choice {
             Choice::Rows(rows) => Gram::<f64>::compute(x, rows, &kernel, None, control)?,
             Choice::Points(points) => {
@@ -117,7 +119,7 @@ impl Nystrom {
             }
         };
         let largest_root = (0..count).map(|i| gram.get(i, i).abs().sqrt()).fold(0.0, f64::max);
-        let matrix = Mat::from_fn(count, count, |i, j| gram.get(i, j));
+        let matrix = memory::matrix(count, count, "the kernel matrix of the landmarks", |i, j| gram.get(i, j))?;
         drop(gram);
         let (values, vectors) = eigen(matrix, control)?;
         let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
@@ -144,7 +146,7 @@ impl Nystrom {
         let mut rng = fastrand::Rng::with_seed(seed ^ 0x9E37_79B9_7F4A_7C15);
         let sample = candidates.sample(MEASURED_ROWS, &mut rng);
         let rank = self.rank();
-        let mut z = vec![0.0; sample.rows.len() * rank];
+        let mut z: Vec<f64> = memory::zeros(sample.rows.len() * rank, "the features of a sample of rows")?;
         Cpu.features(&self.as_map(), x, &sample.rows, &mut z, &mut [], control)?;
         let (mut kept, mut all) = (0.0, 0.0);
         for ((&i, w), z) in sample.rows.iter().zip(&sample.weight).zip(z.chunks_exact(rank)) {

@@ -3,7 +3,10 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use faer::{Mat, MatRef, Side};
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{Mat, MatRef, Par, Side, Spec};
 use rayon::prelude::*;
 
 use super::{Block, Device, Spectrum};
@@ -13,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::features::Map;
 use crate::gram::{Entry, Gram};
 use crate::loss::Smoothed;
+use crate::memory;
 use crate::observe::Control;
 use crate::simd::vectorise;
 use crate::solver::Working;
@@ -24,53 +28,88 @@ const BAND: usize = 128;
 pub(crate) struct Cpu;
 
 /// A product in the precision of its factors, whose rows are shared out among the threads.
-fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Mat<f64> {
+fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Result<Mat<f64>> {
     let (rows, columns) = (a.nrows(), b.ncols());
+    let mut out = zeros(rows, columns)?;
+    // The bands.
+    memory::check_block(rows * columns * size_of::<R>(), PRODUCT)?;
     let starts: Vec<usize> = (0..rows).step_by(BAND).collect();
     let bands: Vec<Mat<R>> =
         starts.into_par_iter().map(|start| product(a.subrows(start, BAND.min(rows - start)), b)).collect();
-    let mut out = Mat::zeros(rows, columns);
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
         for (part, band) in column.chunks_mut(BAND).zip(&bands) {
             part.iter_mut().zip(band.col_as_slice(c)).for_each(|(out, value)| *out = value.wide());
         }
     }
-    out
+    Ok(out)
 }
 
-fn narrow(a: &Mat<f64>) -> Mat<f32> {
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] as f32)
+/// What errors call the matrices of a step.
+const PRODUCT: &str = "a product with the eigenvectors";
+
+fn zeros(rows: usize, columns: usize) -> Result<Mat<f64>> {
+    memory::matrix(rows, columns, PRODUCT, |_, _| 0.0)
+}
+
+fn narrow(a: &Mat<f64>) -> Result<Mat<f32>> {
+    memory::matrix(a.nrows(), a.ncols(), "the eigenvectors in single precision", |i, j| a[(i, j)] as f32)
+}
+
+/// What errors call the decomposition.
+const DECOMPOSITION: &str = "the eigendecomposition";
+
+fn work_space(n: usize) -> StackReq {
+    self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default())
+}
+
+/// Bytes that the eigenvectors of a matrix of order `n` and the space to find them take, beside the matrix.
+pub(crate) fn eigen_bytes(n: usize) -> u64 {
+    8 * n as u64 * n as u64 + work_space(n).size_bytes() as u64 + memory::space_of_thread()
 }
 
 /// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
 pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
-    left_behind(k, control, |k| {
-        let eigen = k.self_adjoint_eigen(Side::Lower).ok()?;
-        Some((eigen.S().column_vector().iter().copied().collect(), eigen.U().to_owned()))
+    let rows = k.nrows();
+    // All memory is taken here, where its lack is an error.
+    memory::check_block(eigen_bytes(rows) as usize, DECOMPOSITION)?;
+    let mut basis = memory::matrix(rows, rows, DECOMPOSITION, |_, _| 0.0)?;
+    let mut space =
+        MemBuffer::try_new(work_space(rows)).map_err(|_| memory::out_of_memory(eigen_bytes(rows), DECOMPOSITION))?;
+    left_behind(rows, control, move || {
+        let mut values = Diag::<f64>::zeros(rows);
+        let stack = MemStack::new(&mut space);
+        let (u, s) = (basis.as_mut(), values.as_mut());
+        self_adjoint_evd(k.as_ref(), s, Some(u), Par::Seq, stack, Spec::default()).ok()?;
+        Some((values.column_vector().iter().copied().collect(), basis))
     })
 }
 
 /// The eigenvalues of a symmetric matrix, ascending.
 pub(crate) fn eigenvalues(k: Mat<f64>, control: &Control) -> Result<Vec<f64>> {
-    left_behind(k, control, |k| k.self_adjoint_eigenvalues(Side::Lower).ok())
+    memory::check_block(eigen_bytes(k.nrows()) as usize, DECOMPOSITION)?;
+    left_behind(k.nrows(), control, move || k.self_adjoint_eigenvalues(Side::Lower).ok())
 }
 
 /// Whether a symmetric matrix has a Cholesky factor.
 pub(crate) fn has_cholesky(k: Mat<f64>, control: &Control) -> Result<bool> {
-    left_behind(k, control, |k| Some(k.llt(Side::Lower).is_ok()))
+    memory::check_block(2 * size_of::<f64>() * k.nrows() * k.nrows(), "a factor of the kernel matrix")?;
+    left_behind(k.nrows(), control, move || Some(k.llt(Side::Lower).is_ok()))
 }
 
-/// A decomposition of `k`, which is `None` if it does not converge.
+/// A decomposition of a matrix of so many rows, which is `None` if it does not converge.
 ///
 /// In a thread of its own, since it cannot be interrupted: when the fit is, it is left behind.
-fn left_behind<R: Send + 'static>(k: Mat<f64>, control: &Control, decompose: fn(&Mat<f64>) -> Option<R>) -> Result<R> {
-    let rows = k.nrows();
+fn left_behind<R: Send + 'static>(
+    rows: usize,
+    control: &Control,
+    decompose: impl FnOnce() -> Option<R> + Send + 'static,
+) -> Result<R> {
     let failed = |reason: &str| Error::Eigen { rows, reason: reason.to_string() };
     let (send, receive) = channel();
     std::thread::Builder::new()
         .spawn(move || {
-            let _ = send.send(decompose(&k));
+            let _ = send.send(decompose());
         })
         .map_err(|error| failed(&error.to_string()))?;
     loop {
@@ -88,7 +127,7 @@ impl Device for Cpu {
     type Narrow = Mat<f32>;
 
     fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Mat<f64>> {
-        Ok(Mat::from_fn(rows, columns.len(), |i, c| columns[c][i]))
+        memory::matrix(rows, columns.len(), PRODUCT, |i, c| columns[c][i])
     }
 
     fn download(&self, matrix: &Mat<f64>) -> Result<Vec<Vec<f64>>> {
@@ -96,11 +135,11 @@ impl Device for Cpu {
     }
 
     fn narrow(&self, matrix: &Mat<f64>) -> Result<Mat<f32>> {
-        Ok(narrow(matrix))
+        narrow(matrix)
     }
 
     fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Mat<f64>> {
-        Ok(Mat::from_fn(gram.n(), gram.n(), |i, j| gram.get(i, j)))
+        memory::matrix(gram.n(), gram.n(), "the kernel matrix in double precision", |i, j| gram.get(i, j))
     }
 
     fn eigh(&self, k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
@@ -109,19 +148,19 @@ impl Device for Cpu {
     }
 
     fn times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(banded(a.as_ref(), b.as_ref()))
+        banded(a.as_ref(), b.as_ref())
     }
 
     fn transposed_times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(banded(a.as_ref().transpose(), b.as_ref()))
+        banded(a.as_ref().transpose(), b.as_ref())
     }
 
     fn narrow_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(banded(a.as_ref(), narrow(b).as_ref()))
+        banded(a.as_ref(), narrow(b)?.as_ref())
     }
 
     fn narrow_transposed_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        Ok(banded(a.as_ref().transpose(), narrow(b).as_ref()))
+        banded(a.as_ref().transpose(), narrow(b)?.as_ref())
     }
 
     fn features_times<T: Working>(
@@ -133,7 +172,7 @@ impl Device for Cpu {
     ) -> Result<Mat<f64>> {
         let w: Vec<&[f64]> = (0..b.ncols()).map(|c| &b.col_as_slice(c)[..z.rank()]).collect();
         let products = z.times(&w, accuracy, control)?;
-        let mut out = Mat::zeros(z.n(), b.ncols());
+        let mut out = zeros(z.n(), b.ncols())?;
         for (c, product) in products.iter().enumerate() {
             let shift = b[(z.rank(), c)];
             out.col_as_slice_mut(c).iter_mut().zip(product).for_each(|(out, value)| *out = value + shift);
@@ -197,7 +236,7 @@ impl Device for Cpu {
     }
 
     fn scale_rows(&self, scale: &[f64], a: &Mat<f64>) -> Result<Mat<f64>> {
-        let mut out = a.to_owned();
+        let mut out = memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, j| a[(i, j)])?;
         for c in 0..out.ncols() {
             for (value, scale) in out.col_as_slice_mut(c).iter_mut().zip(scale) {
                 *value *= scale;
@@ -207,11 +246,11 @@ impl Device for Cpu {
     }
 
     fn select(&self, a: &Mat<f64>, columns: &[usize]) -> Result<Mat<f64>> {
-        Ok(Mat::from_fn(a.nrows(), columns.len(), |i, c| a[(i, columns[c])]))
+        memory::matrix(a.nrows(), columns.len(), PRODUCT, |i, c| a[(i, columns[c])])
     }
 
     fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Mat<f64>, f: &Mat<f64>, b: &[f64]) -> Result<Mat<f64>> {
-        let mut out = Mat::zeros(f.nrows(), f.ncols());
+        let mut out = zeros(f.nrows(), f.ncols())?;
         columns_mut(&mut out).collect::<Vec<_>>().into_par_iter().enumerate().for_each(|(c, out)| {
             let (f, weight, b) = (f.col_as_slice(c), weight.col_as_slice(c), b[c]);
             loss.vectorised(

@@ -8,7 +8,7 @@ mod basis;
 mod cpu;
 
 pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
-pub(crate) use cpu::{Cpu, eigen, eigenvalues, has_cholesky};
+pub(crate) use cpu::{Cpu, eigen, eigen_bytes, eigenvalues, has_cholesky};
 
 use faer::Mat;
 

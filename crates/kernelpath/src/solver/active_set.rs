@@ -83,7 +83,7 @@ impl<T: Working> ActiveSet<T> {
         let residual: Vec<f64> = self.free.iter().map(|free| free.kink - point.f[free.row] - point.b).collect();
         let (surplus, _) = sums(&point.beta);
         let factor = self.factor_for(qp, &rows, control)?;
-        let (step, shift) = factor.solve(qp.gram, &rows, &residual, -surplus);
+        let (step, shift) = factor.solve(qp.gram, &rows, &residual, -surplus)?;
         if !(shift.is_finite() && step.iter().all(|d| d.is_finite())) {
             self.factor = None;
             return Ok(None);

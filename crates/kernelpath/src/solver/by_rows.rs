@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::design::{Accuracy, Design, product};
 use crate::error::Result;
+use crate::memory;
 use crate::observe::Control;
 
 use super::cholesky::{Cholesky, Working};
@@ -67,7 +68,9 @@ impl<T: Working> Products<T> {
         }
         let (old, all) = (self.lines.len(), self.lines.len() + new.len());
         self.place.extend(new.iter().zip(old..).map(|(&k, place)| (names[k], place)));
-        self.values.extend(design.gather(&new, Accuracy::Working).into_values());
+        let gathered = design.gather(&new, Accuracy::Working)?.into_values();
+        memory::reserve(&mut self.values, gathered.len(), "the products of rows")?;
+        self.values.extend(gathered);
         let (values, rank) = (&self.values, self.rank);
         let bands: Vec<usize> = (old..all).step_by(BAND).collect();
         let lines = bands
@@ -151,7 +154,7 @@ mod tests {
         let rows: Vec<usize> = (0..s.len()).filter(|&i| s[i] > 0.0).collect();
         let names: Vec<usize> = rows.iter().map(|i| 1000 - i).collect();
         let narrow: Vec<T> = z.iter().map(|z| T::narrow(*z)).collect();
-        let values = Design::new(&narrow, &[], s.len(), rank).gather(&rows, Accuracy::Working).into_values();
+        let values = Design::new(&narrow, &[], s.len(), rank).gather(&rows, Accuracy::Working).unwrap().into_values();
         let places = products.include(Design::new(&values, &[], rows.len(), rank), &names, &control).unwrap();
         let curvature: Vec<f64> = rows.iter().map(|&i| s[i]).collect();
         let factor = ByRows::new(products, &places, &curvature, (floor, 0.0), &control).unwrap();

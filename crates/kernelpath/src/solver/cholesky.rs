@@ -10,6 +10,7 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, MatMut, MatRef, Par, Spec};
 
 use crate::error::Result;
+use crate::memory::{self, Zeroable};
 use crate::observe::Control;
 use crate::simd::{dot_in_lanes, vectorise};
 use crate::skinny::{self, Lane};
@@ -58,11 +59,11 @@ struct Panel<R> {
 }
 
 impl<R> Panel<R> {
-    fn new(start: usize, width: usize) -> Self
+    fn new(start: usize, width: usize) -> Result<Self>
     where
-        R: Clone + Default,
+        R: Zeroable,
     {
-        Self { start, width, values: vec![R::default(); (start + width) * width] }
+        Ok(Self { start, width, values: memory::zeros((start + width) * width, "a factor of the kernel matrix")? })
     }
 
     /// Where it ends, which is how long its columns are.
@@ -101,7 +102,7 @@ impl<R: Working> Cholesky<R> {
         for start in (0..order).step_by(PANEL) {
             control.check()?;
             let width = PANEL.min(order - start);
-            let mut panel = Panel::new(start, width);
+            let mut panel = Panel::new(start, width)?;
             for c in 0..width {
                 fill(start + c, &mut panel.column_mut(c)[..=start + c]);
             }
@@ -136,13 +137,13 @@ impl<R: Working> Cholesky<R> {
     }
 
     /// Makes UᵀU into [UᵀU A; Aᵀ B], given the columns of U⁻ᵀA and the factor of B − AᵀU⁻¹U⁻ᵀA.
-    pub fn append<'a>(&mut self, column: impl Fn(usize) -> &'a [R], corner: Self)
+    pub fn append<'a>(&mut self, column: impl Fn(usize) -> &'a [R], corner: Self) -> Result<()>
     where
         R: 'a,
     {
         let order = self.order();
         for old in corner.panels {
-            let mut panel = Panel::new(order + old.start, old.width);
+            let mut panel = Panel::new(order + old.start, old.width)?;
             for c in 0..old.width {
                 let (above, below) = panel.column_mut(c).split_at_mut(order);
                 above.copy_from_slice(column(old.start + c));
@@ -150,6 +151,7 @@ impl<R: Working> Cholesky<R> {
             }
             self.panels.push(panel);
         }
+        Ok(())
     }
 
     /// B ← U⁻¹U⁻ᵀB, the columns shared out among idle threads.
@@ -365,7 +367,7 @@ mod tests {
                     *value = entry(m + p, m + q) - known;
                 }
             });
-            grown.append(|c| &columns[c * m..(c + 1) * m], corner.unwrap());
+            grown.append(|c| &columns[c * m..(c + 1) * m], corner.unwrap()).unwrap();
             assert_eq!(grown.pivots().count(), n);
             assert!(error(&grown, n) < 1e-9, "{m} to {n}");
         }

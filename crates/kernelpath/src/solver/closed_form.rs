@@ -11,6 +11,7 @@ use crate::device::{Cpu, Decomposition, Device, Spectrum};
 use crate::error::Result;
 use crate::gram::Entry;
 use crate::ledger::{Ledger, Solution};
+use crate::memory;
 use crate::observe::Control;
 use crate::path::rising;
 use crate::problem::{Outcome, Status};
@@ -79,10 +80,12 @@ impl<'a> ClosedForm<'a> {
             self.control.check()?;
             let mut changed = y.clone();
             if !set.is_empty() {
-                let rows = Mat::from_fn(set.len(), self.spectrum.values.len(), |i, k| self.basis[(set[i], k)]);
-                let scaled =
-                    Mat::from_fn(self.spectrum.values.len(), set.len(), |k, i| self.basis[(set[i], k)] * at.inverse[k]);
+                let (n, held_out) = (self.spectrum.values.len(), "the rows of a fold");
+                let rows = memory::matrix(set.len(), n, held_out, |i, k| self.basis[(set[i], k)])?;
+                let scaled = memory::matrix(n, set.len(), held_out, |k, i| self.basis[(set[i], k)] * at.inverse[k])?;
                 let mut h = Cpu.times(&rows, &scaled)?;
+                // Its factor and that factor's work space.
+                memory::check_block(3 * 8 * set.len() * set.len(), held_out)?;
                 for j in 0..set.len() {
                     for i in 0..set.len() {
                         h[(i, j)] -= at.g1[set[i]] * at.g1[set[j]] / at.sum;

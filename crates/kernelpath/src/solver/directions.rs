@@ -172,7 +172,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         }
         self.refresh(equations, &mean, active.len(), preconditioner)?;
         let few = 2 * active.len() < n && active.len() <= self.copied;
-        let gathered = few.then(|| self.design.gather(&active, self.accuracy));
+        let gathered = few.then(|| self.design.gather(&active, self.accuracy)).transpose()?;
         let design = gathered.as_ref().map_or(self.design, Gathered::design);
         let curvature = |equation: &Equation| {
             if few { active.iter().map(|&i| equation.s[i]).collect() } else { equation.s.to_vec() }
@@ -295,7 +295,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
             return Ok(None);
         }
         let names: Vec<usize> = rows.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
-        let gathered = self.design.gather(&rows, self.accuracy);
+        let gathered = self.design.gather(&rows, self.accuracy)?;
         let design = gathered.design();
         let products = products.get_or_insert_with(|| Products::new(rank));
         let places = products.include(design, &names, self.control)?;
@@ -340,7 +340,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     ) -> Result<(Factor<T>, Vec<f64>, usize)> {
         let rank = self.design.rank();
         let active: Vec<usize> = (0..equation.s.len()).filter(|&i| equation.s[i] > 0.0).collect();
-        let gathered = self.design.gather(&active, self.accuracy);
+        let gathered = self.design.gather(&active, self.accuracy)?;
         let design = gathered.design();
         let curvature: Vec<f64> = active.iter().map(|&i| equation.s[i]).collect();
         let pass = PASS_ALONE * 4 * (active.len() + rank) * rank;

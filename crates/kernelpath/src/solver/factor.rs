@@ -19,6 +19,7 @@ use faer::linalg::solvers::Solve;
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
+use crate::memory;
 use crate::observe::Control;
 use crate::skinny;
 
@@ -49,6 +50,9 @@ pub(super) struct KktFactor<R> {
 }
 
 const ABSENT: u32 = u32::MAX;
+
+/// What errors call the border.
+const BORDER: &str = "the border of a factor";
 
 /// A border wider than this share of the base set costs more than the base set's growing.
 const WIDEST_BORDER: f64 = 0.1;
@@ -85,8 +89,9 @@ impl<R: Working> KktFactor<R> {
     fn new<T: Entry>(gram: &Gram<T>, rows: &[usize], ridge: f64, least: f64, control: &Control) -> Result<Self> {
         let m = rows.len();
         let scale = rows.iter().map(|&i| gram.get(i, i)).fold(f64::MIN_POSITIVE, f64::max);
-        let tiny = least * scale;
-        let ridge = ridge.max(tiny);
+        // A ridge in double precision is above the rounding of the pivots, which then are as large, or nearly.
+        let tiny = least * scale * if R::IS_ROUGH { 1.0 } else { 0.01 };
+        let ridge = ridge.max(least * scale);
         let cholesky = Cholesky::new(m, tiny, control, |q, column| {
             for (value, &j) in column.iter_mut().zip(rows) {
                 *value = gram.entry(rows[q], j);
@@ -108,7 +113,7 @@ impl<R: Working> KktFactor<R> {
             ridge,
             tiny,
         };
-        factor.extend(gram, &[Border::Ones], None);
+        factor.extend(gram, &[Border::Ones], None)?;
         Ok(factor)
     }
 
@@ -140,7 +145,7 @@ impl<R: Working> KktFactor<R> {
         let (enter, stay): (Vec<Border>, Vec<Border>) =
             self.changes(free).into_iter().partition(|border| matches!(border, Border::Enter(_)));
         let new: Vec<Border> = enter.iter().chain(&stay).copied().filter(|b| self.column_of(*b).is_none()).collect();
-        self.extend(gram, &new, None);
+        self.extend(gram, &new, None)?;
         let rows: Vec<usize> = free.iter().copied().filter(|&i| self.position[i] == ABSENT).collect();
         let columns_of = |borders: &[Border]| borders.iter().filter_map(|b| self.column_of(*b)).collect::<Vec<_>>();
         let (entered, stayed) = (columns_of(&enter), columns_of(&stay));
@@ -152,7 +157,7 @@ impl<R: Working> KktFactor<R> {
             column[q] += R::narrow(self.ridge);
         })?;
         // The rows of V that the columns that stay get below.
-        let mut below: Vec<R> = Vec::with_capacity(rows.len() * stay.len());
+        let mut below: Vec<R> = memory::with_room(rows.len() * stay.len(), BORDER)?;
         for (border, &c) in stay.iter().zip(&stayed) {
             let direct = R::narrow(if *border == Border::Ones { 1.0 } else { 0.0 });
             below.extend(entered.iter().map(|&p| direct - self.vtv[(p, c)]));
@@ -164,13 +169,13 @@ impl<R: Working> KktFactor<R> {
         let vtv =
             Mat::from_fn(stay.len(), stay.len(), |a, b| self.vtv[(stayed[a], stayed[b])] + added[b * stay.len() + a]);
         let m = self.base.len();
-        let mut v = Vec::with_capacity((m + k) * stay.len());
+        let mut v = memory::with_room((m + k) * stay.len(), BORDER)?;
         for (c, &old) in stayed.iter().enumerate() {
             v.extend_from_slice(self.v_column(old));
             v.extend_from_slice(&below[c * k..(c + 1) * k]);
         }
         let column = |c: usize| &self.v[entered[c] * m..(entered[c] + 1) * m];
-        self.cholesky.append(column, corner);
+        self.cholesky.append(column, corner)?;
 
         self.reset();
         self.border = stay;
@@ -216,15 +221,19 @@ impl<R: Working> KktFactor<R> {
 
     /// Appends border columns: V gains R⁻ᵀU of them, VᵀV the new products. A right-hand side r goes the same way: returns
     /// VᵀR⁻ᵀr, and R⁻ᵀr is the column of V after the border.
-    fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border], right: Option<&[R]>) -> Vec<R> {
+    fn extend<T: Entry>(&mut self, gram: &Gram<T>, new: &[Border], right: Option<&[R]>) -> Result<Vec<R>> {
         let columns = new.len() + usize::from(right.is_some());
         if columns == 0 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let (m, old, total) = (self.base.len(), self.border.len(), self.border.len() + new.len());
-        self.v.resize((total + 1) * m, R::default());
+        let length = (total + 1) * m;
+        let more = length.saturating_sub(self.v.len());
+        memory::reserve(&mut self.v, more, BORDER)?;
+        self.v.resize(length, R::default());
         if self.vtv.ncols() < total {
             let capacity = (total + total / 5).max(64);
+            memory::check_block(capacity * capacity * size_of::<R>(), BORDER)?;
             self.vtv.resize_with(capacity, capacity, |_, _| R::default());
         }
         for (c, &border) in new.iter().enumerate() {
@@ -257,11 +266,11 @@ impl<R: Working> KktFactor<R> {
                 self.vtv[(old + c, r)] = value;
             }
         }
-        products.split_off(new.len() * total)
+        Ok(products.split_off(new.len() * total))
     }
 
     /// Solves for the free set: returns x (in the order of `free`) and b.
-    pub fn solve<T: Entry>(&mut self, gram: &Gram<T>, free: &[usize], r: &[f64], s: f64) -> (Vec<f64>, f64) {
+    pub fn solve<T: Entry>(&mut self, gram: &Gram<T>, free: &[usize], r: &[f64], s: f64) -> Result<(Vec<f64>, f64)> {
         let active = self.changes(free);
         let new: Vec<Border> = active.iter().copied().filter(|b| self.column_of(*b).is_none()).collect();
 
@@ -281,11 +290,13 @@ impl<R: Working> KktFactor<R> {
                 q => right[q as usize] = R::narrow(value / scale),
             }
         }
-        let products = self.extend(gram, &new, Some(&right));
+        let products = self.extend(gram, &new, Some(&right))?;
         let columns: Vec<usize> = active.iter().filter_map(|b| self.column_of(*b)).collect();
         for (a, &c) in columns.iter().enumerate() {
             small[(a, 0)] -= products[c].wide();
         }
+        // Its factors take as much again, twice.
+        memory::check_block(3 * 8 * columns.len().pow(2), BORDER)?;
         let schur = Mat::from_fn(columns.len(), columns.len(), |a, b| {
             let direct = match (active[a], active[b]) {
                 (Border::Enter(_), Border::Ones) | (Border::Ones, Border::Enter(_)) => 1.0,
@@ -317,6 +328,6 @@ impl<R: Working> KktFactor<R> {
                 q => w[q as usize].wide() * scale,
             })
             .collect();
-        (x, small[(0, 0)] * scale)
+        Ok((x, small[(0, 0)] * scale))
     }
 }

@@ -8,11 +8,15 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::gram::{Entry, Gram};
+use crate::memory;
 use crate::observe::Control;
 use crate::simd::vectorise;
 use crate::skinny;
 
 use super::cholesky::Cholesky;
+
+/// What errors call F.
+const PRECONDITIONER: &str = "the preconditioner";
 
 /// Rows of F that are worked on by one thread.
 const ROWS: usize = 512;
@@ -57,7 +61,7 @@ impl LowRank {
         let n = gram.n();
         let mut left: Vec<f64> = (0..n).map(|i| gram.get(i, i).max(0.0)).collect();
         let nothing = 1e-7 * left.iter().sum::<f64>();
-        let mut columns: Vec<f64> = Vec::with_capacity(n * rank.min(n));
+        let mut columns: Vec<f64> = memory::with_room(n * rank.min(n), PRECONDITIONER)?;
         for rank in 0..rank.min(n) {
             control.check()?;
             if left.iter().sum::<f64>() <= nothing {
@@ -83,7 +87,7 @@ impl LowRank {
             columns.append(&mut column);
         }
         let rank = columns.len() / n;
-        let mut values = vec![0.0; n * rank];
+        let mut values: Vec<f64> = memory::zeros(n * rank, PRECONDITIONER)?;
         values.par_chunks_mut((ROWS * rank).max(1)).enumerate().for_each(|(band, rows)| {
             for (q, column) in columns.chunks_exact(n).enumerate() {
                 for (row, value) in rows.chunks_exact_mut(rank).zip(&column[band * ROWS..]) {

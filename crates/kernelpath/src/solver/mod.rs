@@ -31,8 +31,8 @@ pub(crate) use closed_form::{ClosedForm, Fitted};
 pub(crate) use directions::Preconditioner;
 pub(crate) use newton::{Column, Newton};
 pub(crate) use operator::{FeatureKernel, Operator};
-pub(crate) use plan::Engine;
 pub use plan::Solver;
+pub(crate) use plan::{Engine, Size};
 pub(crate) use primal::{Primal, Reduced};
 pub(crate) use softmax::{Column as SoftmaxColumn, SoftmaxNewton, softmax_bytes};
 

@@ -1,7 +1,10 @@
 //! Which solver for which loss.
 
+use crate::device::eigen_bytes;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
+
+use super::spectral::NEIGHBOURS;
 
 /// How the problems are solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +34,32 @@ pub(crate) enum Engine {
 /// Up to so many rows an eigendecomposition is cheaper than Newton's passes.
 const CLOSED_FORM_ROWS: usize = 1500;
 
+/// What an engine's memory goes with.
+pub(crate) struct Size {
+    /// Rows of the Gram matrix.
+    pub rows: usize,
+    /// Bytes of an entry.
+    pub entry: usize,
+    /// Problems in work at once: the folds and all rows.
+    pub problems: usize,
+    /// Rows that the largest fold holds out.
+    pub held_out: usize,
+}
+
+/// Numbers a row and problem that the active set takes before the first C: weights, the start and what it is made from.
+const STARTS: u64 = 8;
+
+/// Numbers a row and problem that Newton's method takes: the solutions at the last three C's and at hand, what conjugate
+/// gradients keep of a step, and the parts of products with K.
+const COLUMN: u64 = 32;
+
+/// Numbers a row and problem that the spectral engine takes at each C of a block: coordinates, f and slopes, on the
+/// device and off it, and the parts of products.
+const STATE_OF_A_STEP: u64 = 20;
+
+/// Numbers a row and problem that the closed form takes: targets, coordinates, coefficients, and the parts of products.
+const TARGETS: u64 = 12;
+
 impl Engine {
     const ALL: [Self; 4] = [Self::ActiveSet, Self::Newton, Self::Spectral, Self::ClosedForm];
 
@@ -43,15 +72,19 @@ impl Engine {
         }
     }
 
-    /// Bytes it takes beside the Gram matrix of `n` rows of so many bytes an entry, the factors of paths apart.
-    pub fn extra_bytes(self, n: usize, entry: usize) -> u64 {
-        let (n, entry) = (n as u64, entry as u64);
+    /// Bytes it takes beside the Gram matrix, the factors of paths apart.
+    pub fn extra_bytes(self, size: &Size) -> u64 {
+        let &Size { rows, entry, problems, held_out } = size;
+        let (n, problems, held_out) = (rows as u64, problems as u64, held_out as u64);
+        // A copy in double precision, its eigenvectors, and the work space of the decomposition.
+        let decomposition = 8 * n * n + eigen_bytes(rows);
         match self {
-            Self::ActiveSet => 0,
+            Self::ActiveSet => 8 * n * problems * STARTS,
             // A factor of the whole matrix, if it comes to that, and two of low rank, one of which is turned round.
-            Self::Newton => n * n / 2 * entry + 4 * n * 200 * 8,
-            // A copy in double precision, its eigenvectors, and the work space of the decomposition.
-            Self::Spectral | Self::ClosedForm => 4 * n * n * 8,
+            Self::Newton => n * n / 2 * entry as u64 + 4 * n * 200 * 8 + 8 * n * problems * COLUMN,
+            Self::Spectral => decomposition + 8 * n * problems * NEIGHBOURS as u64 * STATE_OF_A_STEP,
+            // The rows of a fold twice, and its matrix with its factor.
+            Self::ClosedForm => decomposition + 8 * (2 * n + 4 * held_out) * held_out + 8 * n * problems * TARGETS,
         }
     }
 
@@ -99,5 +132,27 @@ impl Solver {
                 Err(Error::Solver { solver: engine.name(), loss: loss.name(), why, fitting })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_grows_with_all_that_an_engine_keeps() {
+        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out };
+        let n = 3000_u64;
+        for engine in Engine::ALL {
+            let bytes = engine.extra_bytes(&size(3000, 6, 600));
+            assert!(engine.extra_bytes(&size(3000, 60, 600)) >= bytes + 54 * 8 * 8 * n, "{}", engine.name());
+            assert!(engine.extra_bytes(&size(6000, 6, 600)) > bytes);
+        }
+        // The matrix in double precision, its eigenvectors, and at least one matrix of work space.
+        for engine in [Engine::Spectral, Engine::ClosedForm] {
+            assert!(engine.extra_bytes(&size(3000, 1, 0)) >= 3 * 8 * n * n);
+        }
+        let (few, many) = (size(3000, 3, 100), size(3000, 3, 1500));
+        assert!(Engine::ClosedForm.extra_bytes(&many) > Engine::ClosedForm.extra_bytes(&few) + 8 * 2 * 1400 * n);
     }
 }

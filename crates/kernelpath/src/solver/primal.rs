@@ -578,7 +578,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         let pick = |values: &[f64]| near.iter().map(|&i| values[i]).collect::<Vec<f64>>();
-        let (gathered, y) = (self.design.gather(near, self.accuracy), pick(self.y));
+        let (gathered, y) = (self.design.gather(near, self.accuracy)?, pick(self.y));
         let rows: Vec<usize> = near.iter().map(|&i| self.rows.map_or(i, |rows| rows[i])).collect();
         let design = gathered.design();
         let part = Primal { design, rows: Some(&rows), copied: self.copied - near.len(), y: &y, ..*self };

@@ -74,7 +74,7 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
         } else {
             let near = KktFactor::of(factor.take(), qp.gram, &rows, rho, least_ridge(n), control)?;
             let solver = factor.insert(near);
-            let (free_step, shift) = solver.solve(qp.gram, &rows, &residual, -surplus);
+            let (free_step, shift) = solver.solve(qp.gram, &rows, &residual, -surplus)?;
             if !(shift.is_finite() && free_step.iter().all(|d| d.is_finite())) {
                 break;
             }
