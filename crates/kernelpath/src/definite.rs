@@ -31,6 +31,7 @@ use crate::device::{eigen, eigenvalues, has_cholesky};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram};
 use crate::kernel::{KernelFn, Shape};
+use crate::memory;
 use crate::multinomial::MultinomialFit;
 use crate::observe::Control;
 use crate::problem::Status;
@@ -60,6 +61,9 @@ const LOOK: usize = 8;
 
 /// The smallest eigenvalue is found when its residual is this part of it. Its error is of the order of the square.
 const RESIDUAL: f64 = 1e-3;
+
+/// What errors call the copy of K whose eigenvalues are computed.
+const COPY: &str = "a copy of the kernel matrix";
 
 /// The two ends of a spectrum.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,7 +97,7 @@ pub(crate) fn epsilon<T: Entry>(kernel: &KernelFn, x: &Rows) -> f64 {
 pub(crate) fn negative_eigenvalue<T: Working>(gram: &Gram<T>, epsilon: f64, control: &Control) -> Result<Option<f64>> {
     let n = gram.n();
     let all = || -> Result<Ends> {
-        let values = eigenvalues(Mat::from_fn(n, n, |i, j| gram.get(i, j)), control)?;
+        let values = eigenvalues(memory::matrix(n, n, COPY, |i, j| gram.get(i, j))?, control)?;
         Ok(Ends { smallest: values[0], largest: values[n - 1] })
     };
     if n <= ALL_EIGENVALUES {
@@ -108,7 +112,7 @@ pub(crate) fn negative_eigenvalue<T: Working>(gram: &Gram<T>, epsilon: f64, cont
         return Ok(negative);
     }
     let slack = resolution(n, epsilon, ends.largest);
-    let shifted = Mat::from_fn(n, n, |i, j| gram.get(i, j) + if i == j { slack } else { 0.0 });
+    let shifted = memory::matrix(n, n, COPY, |i, j| gram.get(i, j) + if i == j { slack } else { 0.0 })?;
     // (Of a matrix of zeros there is none.)
     if ends.largest <= 0.0 || has_cholesky(shifted, control)? { Ok(None) } else { Ok(all()?.indefinite(n, epsilon)) }
 }

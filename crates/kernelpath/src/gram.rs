@@ -804,4 +804,61 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_number_in_single_precision_and_its_correction_have_forty_bits() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for k in 0..100_000 {
+            let value = (rng.f64() - 0.5) * 10_f64.powi(k % 60 - 30);
+            let stored = f32::narrow(value);
+            let error = (corrected(stored, residue(value, stored)) - value).abs();
+            assert!(error <= 1.01 * STORAGE_ERROR * value.abs(), "{value}: {error}");
+        }
+        for value in [0.0, 1.0, -1.0, 0.5, f64::from(f32::MIN_POSITIVE), 1e-320] {
+            let stored = f32::narrow(value);
+            assert!((corrected(stored, residue(value, stored)) - value).abs() <= 1e-45);
+        }
+    }
+
+    #[test]
+    fn products_of_a_matrix_in_single_precision_are_right_to_its_corrections() {
+        let (n, control) = (300, Control::default());
+        let kernel = KernelFn::new(Shape::Rbf, 0.5).unwrap();
+        let x: Vec<f64> = (0..2 * n).map(|i| (0.37 * i as f64).sin()).collect();
+        let rows: Vec<usize> = (0..n).collect();
+        let x = Rows::from_slice(&x, 2).unwrap();
+        let double = Gram::<f64>::compute(&x, &rows, &kernel, None, &control).unwrap();
+        let single = Gram::<f32>::compute(&x, &rows, &kernel, None, &control).unwrap();
+        let beta: Vec<f64> = (0..n).map(|i| 1e3 * (0.1 * i as f64).cos()).collect();
+        let want = &double.times(&[&beta], &control).unwrap()[0];
+        let bound = 6.0 * STORAGE_ERROR * beta.iter().map(|b| b * b).sum::<f64>().sqrt();
+        let close = |got: &[f64]| got.iter().zip(want).all(|(a, b)| (a - b).abs() <= bound);
+        assert!(close(&single.times(&[&beta], &control).unwrap()[0]));
+        let mut f = vec![0.0; padded(n)];
+        single.add_rows(&rows, &beta, &mut f);
+        assert!(close(&f[..n]));
+        let part = single.part(&rows[10..40]).unwrap();
+        assert!((0..30).all(|i| (0..30).all(|j| part.get(i, j) == single.get(10 + i, 10 + j))));
+        // Without corrections it is not.
+        assert!(!close(&single.apply(&[&beta], &control).unwrap()[0]));
+    }
+
+    #[test]
+    fn distances_of_near_rows_lose_no_digits() {
+        // Pairs of rows 1e-6 apart, and one row far away, which moves the mean.
+        let mut x: Vec<f64> = (0..20).map(|i| f64::from(i / 2) + 1e-6 * f64::from(i % 2)).collect();
+        x.push(1e7);
+        let rows: Vec<usize> = (0..x.len()).collect();
+        for shape in [Shape::Rbf, Shape::Laplacian, Shape::Matern52] {
+            let kernel = KernelFn::new(shape, 1e9).unwrap();
+            let data = Rows::from_slice(&x, 1).unwrap();
+            let gram = Gram::<f64>::compute(&data, &rows, &kernel, None, &Control::default()).unwrap();
+            for i in (0..20).step_by(2) {
+                let distance = x[i + 1] - x[i];
+                let mut want = [if shape == Shape::Laplacian { distance } else { distance * distance }];
+                kernel.map(&mut want);
+                assert!((gram.get(i, i + 1) - want[0]).abs() <= 1e-14, "{shape:?}: {} {}", gram.get(i, i + 1), want[0]);
+            }
+        }
+    }
 }
