@@ -152,7 +152,8 @@ class _KernelPathBase(BaseEstimator):
         # The inner products of rows are the same for every γ.
         pairs = _core.Pairs() if len(gammas) > 1 and approximation is None else None
 
-        with ProgressLine(type(self).__name__) if self.verbose else nullcontext() as progress:
+        line = ProgressLine(type(self).__name__) if self.verbose else nullcontext()
+        with settings.grid_as_given(), line as progress:
             bases, paths = [], []
             for gamma in gammas:
                 kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -122,7 +123,27 @@ class Settings:
 
     def Cs(self, n_rows: int) -> Grid:
         """The grid as values of C, in the order given: C = 1 / (2 n λ)."""
-        return 1.0 / (2.0 * n_rows * self.grid) if self.grid_is_lambda else self.grid.copy()
+        if not self.grid_is_lambda:
+            return self.grid.copy()
+        with np.errstate(over="ignore", divide="ignore"):
+            Cs = 1.0 / (2.0 * n_rows * self.grid)
+        bad = np.flatnonzero(~((Cs > 0.0) & np.isfinite(Cs)))
+        if bad.size:
+            raise ValueError(
+                f"lambda = {self.grid[bad[0]]} (lambdas[{bad[0]}]) gives C = 1 / (2 n lambda) = {Cs[bad[0]]}, "
+                "which must be a finite number > 0"
+            )
+        return Cs
+
+    @contextmanager
+    def grid_as_given(self) -> Iterator[None]:
+        """Errors about a value of C, which speak of `Cs`, name `lambdas` if these were given."""
+        try:
+            yield
+        except ValueError as error:
+            if self.grid_is_lambda and "(Cs[" in str(error):
+                raise ValueError(str(error).replace("(Cs[", "(of lambdas[")) from None
+            raise
 
 
 def n_threads(n_jobs: Any) -> int:

@@ -24,3 +24,11 @@ def interrupted_in(phase, code):
         child.kill()
         child.wait()
         child.stdout.close()
+
+
+def finished_within(seconds, code):
+    """What `code` prints; fails where it does not end in time, or ends with an error."""
+    command = [sys.executable, "-c", code]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    assert child.returncode == 0, child.stderr
+    return child.stdout

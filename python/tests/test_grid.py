@@ -1,7 +1,12 @@
 """Any list of C's: repeated, nearly equal, in any order, far apart, and beyond what doubles can hold."""
 
+import pathlib
+import warnings
+
 import numpy as np
 import pytest
+from children import finished_within
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR
 
@@ -42,7 +47,7 @@ def problem(name, n=60):
     return X, np.where(f > 0, 1, -1) if name in ("svc", "logistic", "dwd") else f
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_equal_cs_have_equal_results(name, kind):
     X, y = problem(name)
     model = made(name, kind, Cs=REPEATED, cv=3).fit(X, y)
@@ -59,10 +64,80 @@ def test_equal_cs_have_equal_results(name, kind):
     assert unique.C_ == model.C_
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_cs_that_differ_by_rounding_only(name, kind):
     X, y = problem(name)
     Cs = [3.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(3.0, 4.0), 50.0]
     model = made(name, kind, Cs=Cs, cv=3).fit(X, y)
     assert model.gaps_.max() <= 1e-6
     np.testing.assert_allclose(model.scores_[:, 1], model.scores_[:, 2], atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_cs_beyond_doubles_are_refused(name):
+    X, y = problem(name)
+    for Cs, place in (([1.0, 1e-310], "1e-310 (Cs[1])"), ([1e308, 1.0], "1e308 (Cs[0])")):
+        with pytest.raises(ValueError, match="cannot represent") as caught:
+            made(name, "exact", Cs=Cs, cv=3).fit(X, y)
+        assert place in str(caught.value)
+        assert "C must be between" in str(caught.value)
+    with pytest.raises(ValueError, match=r"the smallest weight \(1e-160\)"):
+        made(name, "exact", Cs=[1.0], cv=None).fit(X, y, sample_weight=np.where(np.arange(len(y)) == 3, 1e-160, 1.0))
+
+
+def test_lambdas_are_named_as_given():
+    X, y = problem("svc")
+    with pytest.raises(ValueError, match=r"lambdas\[1\]"):
+        KernelSVC(lambdas=[1e-2, 1e300], cv=3).fit(X, y)
+    with pytest.raises(ValueError, match=r"lambdas\[0\]"):
+        KernelSVC(lambdas=[1e-310, 1.0], cv=3).fit(X, y)
+
+
+CHILD = """
+import warnings
+warnings.simplefilter("ignore")
+import sys
+sys.path.insert(0, {folder!r})
+from test_grid import cases, made, problem
+for name, kind in cases():
+    X, y = problem(name)
+    try:
+        model = made(name, kind, Cs={Cs}, cv=3).fit(X, y)
+        assert not (model.status_ == "not_run").any(), (name, kind)
+        print(name, kind, "solved", flush=True)
+    except ValueError as error:
+        assert "cannot represent" in str(error), (name, kind, error)
+        print(name, kind, "refused", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("Cs", "answer"),
+    [("[1, 1e-310]", "refused"), ("[1, 1e308]", "refused"), ("[1e-150, 1e150]", "solved"), ("[1e-30, 1e30]", "solved")],
+)
+def test_extreme_cs_end(Cs, answer):
+    """In a process of its own: what hangs or panics must not take the tests with it."""
+    folder = str(pathlib.Path(__file__).parent)
+    lines = finished_within(180.0, CHILD.format(folder=folder, Cs=Cs)).splitlines()
+    assert lines == [f"{name} {kind} {answer}" for name, kind in cases()]
+
+
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
+def test_wide_grids_in_any_order(name, kind):
+    X, y = problem(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = made(name, kind, Cs=[1e8, 1e-8, 1.0, 1e-4, 1e3], cv=3).fit(X, y)
+    assert np.isfinite(model.gaps_).all()
+    assert (model.status_[:, 1:4] == "converged").all()
+
+
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
+def test_weights_of_wide_ratios_and_zeros(name, kind):
+    X, y = problem(name, 90)
+    weight = np.array([1.0, 0.0, 1e-6, 1.0, 1e6])[np.arange(90) % 5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = made(name, kind, Cs=[1e-3, 1.0], cv=3).fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.gaps_).all()
+    assert (model.status_ == "converged").mean() > 0.7

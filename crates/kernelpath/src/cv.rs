@@ -13,7 +13,7 @@ use crate::data::{Rows, Units};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
 use crate::gram::{Entry, Gram, check_plan, single_is_enough};
-use crate::grid::{Distinct, OfEachC, each_once};
+use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::held_out::{groups, held_out};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Kept, Ledger, Plan};
@@ -388,7 +388,13 @@ pub(crate) fn check(request: &Request) -> Result<()> {
     if request.tasks.is_empty() {
         return Err(Error::NoLoss);
     }
-    request.tasks.iter().try_for_each(|task| check_task(task, request))
+    request.tasks.iter().try_for_each(|task| check_task(task, request))?;
+    let diagonal = largest_diagonal(&request.x, &request.kernel);
+    request.tasks.iter().try_for_each(|task| {
+        let (slope, value) = task.loss.steepness(&task.y);
+        let weights = (0..task.y.len()).map(|k| task.weight(k));
+        check_products(request.cs, weights, &Scales { slope, value, diagonal })
+    })
 }
 
 fn check_task(task: &Task, request: &Request) -> Result<()> {

@@ -152,6 +152,28 @@ pub enum Error {
         /// Its position.
         index: usize,
     },
+    /// A value of C whose products with weights, targets and the kernel no double can hold.
+    #[error(
+        "C = {value:e} (Cs[{index}]) times {} gives an objective that double precision cannot represent: {}",
+        if *.value < *.low { format!("the smallest weight ({:e})", .weight) } else { format!("the sum of the weights ({:e})", .weight) },
+        if *.low <= *.high && *.high > 0.0 {
+            format!("with these weights, targets and kernel values C must be between {:.1e} and {:.1e}", .low, .high)
+        } else {
+            "no C fits these weights, targets and kernel values; scale y, the weights or X".to_string()
+        }
+    )]
+    ExtremeC {
+        /// The value found.
+        value: f64,
+        /// Its position.
+        index: usize,
+        /// The weight that C is too small or too large for.
+        weight: f64,
+        /// The smallest C that works.
+        low: f64,
+        /// The largest C that works.
+        high: f64,
+    },
     /// A parameter out of its range.
     #[error("{name} must be {expected}, got {value}")]
     Parameter {

@@ -388,9 +388,22 @@ impl Loss {
         if self.is_classification() {
             return 1.0;
         }
-        let mean = y.iter().sum::<f64>() / y.len() as f64;
-        let variance = y.iter().map(|y| (y - mean) * (y - mean)).sum::<f64>() / y.len() as f64;
-        if variance > 0.0 { variance.sqrt() } else { 1.0 }
+        let spread = |unit: f64| {
+            let mean = y.iter().map(|y| y / unit).sum::<f64>() / y.len() as f64;
+            (y.iter().map(|y| (y / unit - mean) * (y / unit - mean)).sum::<f64>() / y.len() as f64).sqrt() * unit
+        };
+        let plain = spread(1.0);
+        // Squares of very large or very small targets are no numbers, or 0.
+        let largest = y.iter().fold(0.0_f64, |a, y| a.max(y.abs()));
+        let spread = if plain > 0.0 && plain.is_finite() || largest == 0.0 { plain } else { spread(largest) };
+        if spread > 0.0 { spread } else { 1.0 }
+    }
+
+    /// The largest slope |L′| and the largest value that a constant model between the targets gives any of them, about.
+    pub(crate) fn steepness(self, y: &[f64]) -> (f64, f64) {
+        let u = y.iter().fold(0.0_f64, |a, y| a.max(y.abs()));
+        let slope = self.pull(u, -u).abs().max(self.pull(-u, u).abs());
+        (slope, self.value(u, -u).max(self.value(-u, u)))
     }
 
     /// The loss as a piecewise-linear function, if it is one.

@@ -34,7 +34,7 @@ use crate::device::Cpu;
 use crate::error::{Error, Result};
 use crate::features::{Features, Storage};
 use crate::gram::{Gram, check_plan};
-use crate::grid::{Distinct, OfEachC, each_once};
+use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Plan, record};
 use crate::nystrom::Nystrom;
@@ -245,6 +245,9 @@ fn check(request: &Multinomial) -> Result<usize> {
     if classes < 2 {
         return Err(Error::OneClass { fold: None, rows: n });
     }
+    let weights = (0..n).map(|i| request.weight(i));
+    let diagonal = largest_diagonal(&request.x, &request.kernel);
+    check_products(request.cs, weights, &Scales { slope: 1.0, value: (classes as f64).ln(), diagonal })?;
     match &request.folds {
         Folds::None => {}
         Folds::LeaveOneOut => return Err(Error::NoLeaveOneOut),

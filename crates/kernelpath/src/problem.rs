@@ -223,7 +223,8 @@ pub(crate) struct Point {
     pub eager: Vec<(usize, bool)>,
 }
 
-/// A level is assigned when a value is this close to it, relative to the width of the box.
+/// A level is assigned when a value is this close to it, relative to the width of the box, or to the largest |β| if no
+/// box is that wide: at large C nothing comes near the ends of its box.
 const SNAP: f64 = 1e-13;
 
 impl Point {
@@ -263,12 +264,13 @@ impl Point {
     /// Puts values that differ from a level by rounding only onto it: a row that seems free would
     /// pin the intercept.
     pub fn snap<T: Entry>(&mut self, qp: &BoxQp<T>) {
+        let size = largest(&self.beta);
         vectorise(
             #[inline(always)]
             || {
                 let (lo, mid, hi) = (&qp.lo[..], &qp.mid[..], &qp.hi[..]);
                 for (((beta, &lo), &mid), &hi) in self.beta.iter_mut().zip(lo).zip(mid).zip(hi) {
-                    let reach = SNAP * (hi - lo);
+                    let reach = SNAP * (hi - lo).min(size);
                     for level in [lo, mid, hi] {
                         *beta = if (*beta - level).abs() <= reach { level } else { *beta };
                     }

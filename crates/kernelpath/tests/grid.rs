@@ -4,8 +4,8 @@ mod common;
 
 use common::{ALL_LOSSES, data, fit, request, targets};
 use kernelpath::{
-    Control, Folds, KernelFn, Landmarks, Loss, Multinomial, Nystrom, PathFit, Precision, Request, Settings,
-    Shape, Solver, Status, Task, fit_low_rank, fit_multinomial,
+    Control, Error, Folds, KernelFn, Landmarks, Loss, Multinomial, Nystrom, PathFit, Precision, Request, Settings,
+    Shape, Solver, Status, Task, fit_low_rank, fit_multinomial, fit_paths,
 };
 
 const REPEATED: &[f64] = &[1.0, 0.1, 8.0, 1.0, 100.0, 8.0, 0.1, 64.0];
@@ -88,6 +88,45 @@ fn the_multinomial_loss_takes_repeated_cs() {
     for (a, b) in [(0, 3), (1, 6), (2, 5)] {
         assert_eq!(fit.coef[a], fit.coef[b]);
         assert_eq!(fit.records[0][a].b, fit.records[0][b].b);
+    }
+}
+
+#[test]
+fn cs_beyond_doubles_are_refused() {
+    let (x, y) = data(40, 2, 0.3, 6);
+    for &loss in ALL_LOSSES {
+        for (c, what) in [(1e-310, "the smallest weight (1e0)"), (1e308, "the sum of the weights (4e1)")] {
+            let cs = [1.0, 2.0, 1.0, c];
+            let error = fit_paths(&request(&x, 2, &y, loss, Shape::Rbf, &cs), &Control::default()).unwrap_err();
+            assert!(matches!(error, Error::ExtremeC { index: 3, .. }), "{loss:?}: {error:?}");
+            let message = error.to_string();
+            assert!(message.contains("(Cs[3])") && message.contains(what), "{message}");
+            assert!(message.contains("C must be between"), "{message}");
+        }
+    }
+}
+
+/// From 1e-8 to 1e8, with weights of ratios of 1e12 and zeros: all end, all have a gap, and those of moderate C converge.
+#[test]
+fn wide_grids_and_wide_weights_end() {
+    let cs = [1e8, 1e-8, 1.0, 1e4, 1e-4];
+    let (x, labels) = data(50, 2, 0.3, 7);
+    let y = targets(&x, 2, 7);
+    let weight: Vec<f64> = (0..50).map(|i| [1.0, 0.0, 1e-6, 1.0, 1e6][i % 5]).collect();
+    for &loss in ALL_LOSSES {
+        let y = if loss.is_classification() { &labels } else { &y };
+        for weight in [None, Some(weight.clone())] {
+            let mut request = request(&x, 2, y, loss, Shape::Rbf, &cs);
+            request.settings = Settings::default();
+            request.tasks = vec![Task { weight: weight.clone(), ..Task::new(loss, y) }];
+            let fit = fit(&request);
+            for (record, c) in fit.records[0].iter().zip(cs) {
+                assert!(record.certificate.gap().is_finite(), "{loss:?} at {c}: {record:?}");
+                if c <= 1.0 {
+                    assert_eq!(record.status, Status::Converged, "{loss:?} at {c}, {}: {record:?}", weight.is_some());
+                }
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
-use crate::simd::sums;
+use crate::simd::{sums, within};
 
 use super::cholesky::Working;
 use super::factor::KktFactor;
@@ -106,7 +106,7 @@ impl<T: Working> ActiveSet<T> {
         for free in &self.free {
             is_free[free.row] = true;
             let beta = point.beta[free.row];
-            let level = beta.clamp(free.low, free.high);
+            let level = within(beta, free.low, free.high);
             if level == beta {
                 next.push(*free);
             } else {
@@ -122,7 +122,7 @@ impl<T: Working> ActiveSet<T> {
         let released = next.len() - stayed;
         next.sort_unstable_by_key(|free| free.row);
         for free in &self.free {
-            point.beta[free.row] = point.beta[free.row].clamp(free.low, free.high);
+            point.beta[free.row] = within(point.beta[free.row], free.low, free.high);
         }
         point.add(qp, &clipped, &deltas);
         self.free = next;

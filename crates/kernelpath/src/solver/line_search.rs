@@ -1,5 +1,7 @@
 //! How far to go along a direction.
 
+use crate::simd::within;
+
 /// The t in (0, 1] at which a slope that rises with t is at most a tenth of what it was at 0: the full step, if it is
 /// there, else by secants between bounds.
 pub(super) fn bracketed(start: f64, slope: impl Fn(f64) -> f64) -> f64 {
@@ -13,7 +15,12 @@ pub(super) fn bracketed(start: f64, slope: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..30 {
         let secant = low.0 - low.1 * (high.0 - low.0) / (high.1 - low.1);
         let width = high.0 - low.0;
-        t = secant.clamp(low.0 + 0.1 * width, high.0 - 0.1 * width);
+        // (Of slopes that are no numbers there is no secant.)
+        t = if secant.is_finite() {
+            within(secant, low.0 + 0.1 * width, high.0 - 0.1 * width)
+        } else {
+            low.0 + 0.5 * width
+        };
         let here = slope(t);
         if here.abs() <= close {
             break;

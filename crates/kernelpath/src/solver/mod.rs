@@ -138,6 +138,7 @@ impl<T: Working> BoxSolver<T> {
         let proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
         let mut gaps: Vec<f64> = Vec::new();
         loop {
+            run.control.check()?;
             if try_rounds {
                 let mut start = point.clone();
                 if let Some(status) = self.rounds(qp, point, run)? {
@@ -161,7 +162,9 @@ impl<T: Working> BoxSolver<T> {
                 return Ok(status);
             }
             gaps.push(judge(qp, point, run.tol).relative());
-            if gaps.len() > PATIENCE && gaps[gaps.len() - 1] > 0.5 * gaps[gaps.len() - 1 - PATIENCE] {
+            // (A gap that is no number never halves.)
+            let halved = |now: usize| gaps[now] <= 0.5 * gaps[now - PATIENCE];
+            if gaps.len() > PATIENCE && !halved(gaps.len() - 1) {
                 return Ok(Status::Stalled);
             }
             budget *= 2;
@@ -241,9 +244,10 @@ fn smo_steps<T: Working>(
 ) -> Result<Option<Status>> {
     let mut taken = 0;
     while taken < budget {
+        run.control.check()?;
         // (The dual of the start may be far larger than that of the optimum.)
         let target = violation_target(qp, dual_value(qp, point), run.tol);
-        let most = (free / 4 + 64).min(run.max_iter - run.steps);
+        let most = (free / 4 + 64).min(run.max_iter.saturating_sub(run.steps));
         let report = smo::run(qp, point, workspace, most, target, run.control)?;
         run.steps += report.steps;
         taken += report.steps;

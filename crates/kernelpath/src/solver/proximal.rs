@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::gram::Entry;
 use crate::observe::Control;
 use crate::problem::{BoxQp, Point};
-use crate::simd::dot;
+use crate::simd::{dot, within};
 
 use super::envelope::slope;
 use super::factor::KktFactor;
@@ -96,7 +96,7 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
     let (mut changed, mut deltas) = (Vec::new(), Vec::new());
     for i in 0..n {
         let a = wanted(qp, i, centre[i], sigma, point.f[i] + point.b);
-        point.beta[i] = if a.inside { z[i].clamp(qp.lo[i], qp.hi[i]) } else { a.a };
+        point.beta[i] = if a.inside { within(z[i], qp.lo[i], qp.hi[i]) } else { a.a };
         if point.beta[i] != z[i] {
             changed.push(i);
             deltas.push(point.beta[i] - z[i]);

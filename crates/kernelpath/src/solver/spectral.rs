@@ -106,6 +106,12 @@ pub(crate) struct State {
     objective: f64,
 }
 
+impl State {
+    fn is_finite(&self) -> bool {
+        self.b.is_finite() && self.coordinates.iter().chain(&self.f).all(|value| value.is_finite())
+    }
+}
+
 /// A problem's answer, with where its steps ended.
 type Solved<M> = (State, M, Outcome);
 
@@ -170,14 +176,15 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         let b: Vec<f64> = starts.iter().map(|start| start.b).collect();
         let mut scale: Vec<f64> = starts.iter().map(|start| start.objective).collect();
         let enough = 0.5 * settings.tol;
-        let first: Vec<Vec<f64>> = starts.into_iter().map(|start| start.coordinates).collect();
+        let coordinates: Vec<Vec<f64>> = starts.into_iter().map(|start| start.coordinates).collect();
         let mut block = Block {
-            coordinates: device.upload(spectrum.values.len(), &first)?,
-            ahead: device.upload(spectrum.values.len(), &first)?,
+            coordinates: device.upload(spectrum.values.len(), &coordinates)?,
+            ahead: device.upload(spectrum.values.len(), &coordinates)?,
             b_ahead: b.clone(),
             b,
             momentum: vec![1.0; jobs.len()],
         };
+        let first: Vec<(Vec<f64>, f64)> = coordinates.into_iter().zip(block.b.iter().copied()).collect();
         let weights: Vec<Vec<f64>> = jobs.iter().map(|job| job.weight.iter().map(|w| w * job.c).collect()).collect();
         // How tight a bound on the curvature holds depends on the largest weight of a column.
         let heaviest: Vec<f64> =
@@ -218,7 +225,8 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                 Status::Stalled
             };
             let mut over = status != Status::Stalled || (!smooth_loss && smooth.delta <= narrowest);
-            let states = self.states(&block)?;
+            let mut states = self.states(&block.coordinates, &block.b)?;
+            let lost = self.restored(&mut states, |at| &first[open[at]])?;
             let ready: Vec<(usize, State)> = if smooth_loss {
                 let judged = self.judge(jobs, &open, states)?;
                 let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
@@ -228,7 +236,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                     *accuracy = Accuracy::Double;
                 }
                 over |= idle >= PATIENCE;
-                let small = |(at, (state, gap))| (over || gap <= enough).then_some((at, state));
+                let small = |(at, (state, gap))| (over || lost[at] || gap <= enough).then_some((at, state));
                 judged.into_iter().enumerate().filter_map(small).collect()
             } else {
                 states.into_iter().enumerate().collect()
@@ -237,7 +245,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                 ready.iter().map(|(at, state)| (&jobs[open[*at]], state)).unzip();
             let models = if tried.is_empty() { Vec::new() } else { finish(&tried, smooth, &states)? };
             for ((at, state), (model, converged)) in ready.into_iter().zip(models) {
-                if converged || over {
+                if converged || over || lost[at] {
                     let status = if converged { Status::Converged } else { status };
                     done[open[at]] = Some((state, model, Outcome { status, steps }));
                 }
@@ -261,13 +269,24 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         Ok(done.into_iter().flatten().collect())
     }
 
-    fn states(&self, block: &Block<D::Matrix>) -> Result<Vec<State>> {
+    /// Gives a problem whose numbers left the range of doubles its start for an answer; which ones those are.
+    fn restored<'b>(&self, states: &mut [State], first: impl Fn(usize) -> &'b (Vec<f64>, f64)) -> Result<Vec<bool>> {
+        let mut lost = vec![false; states.len()];
+        for (at, state) in states.iter_mut().enumerate().filter(|(_, state)| !state.is_finite()) {
+            lost[at] = true;
+            let (coordinates, b) = first(at);
+            let start = self.device.upload(self.spectrum.values.len(), std::slice::from_ref(coordinates))?;
+            *state = self.states(&start, &[*b])?.remove(0);
+        }
+        Ok(lost)
+    }
+
+    fn states(&self, coordinates: &D::Matrix, b: &[f64]) -> Result<Vec<State>> {
         let device = self.device;
-        let scaled = device.scale_rows(&self.spectrum.values, &block.coordinates)?;
+        let scaled = device.scale_rows(&self.spectrum.values, coordinates)?;
         let f = device.download(&self.basis.times(device, &scaled, Accuracy::Double, self.control)?)?;
-        let coordinates = device.download(&block.coordinates)?;
         let state = |((coordinates, f), &b)| State { coordinates, f, b, objective: 0.0 };
-        Ok(coordinates.into_iter().zip(f).zip(&block.b).map(state).collect())
+        Ok(device.download(coordinates)?.into_iter().zip(f).zip(b).map(state).collect())
     }
 
     /// Moves b to where the slopes sum to 0; the gap of each column with these slopes as θ.
