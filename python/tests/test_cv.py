@@ -159,7 +159,7 @@ def left_out_problems():
     yield KernelSVC(loss="squared_hinge", kernel="linear", **grid), X, few
 
 
-@pytest.mark.parametrize(("model", "X", "y"), left_out_problems())
+@pytest.mark.parametrize(("model", "X", "y"), list(left_out_problems()))
 def test_leave_one_out_converges_where_the_fold_alone_does(model, X, y):
     """The solution with all rows is no good start for each of these: then the row is left out as a fold."""
     rows = np.arange(len(y))
@@ -174,7 +174,7 @@ def test_leave_one_out_converges_where_the_fold_alone_does(model, X, y):
             assert (alone.status_[:-1] != "converged")[loo.status_[short] != "converged"].all()
 
 
-def test_leave_one_out_as_folds_keeps_to_the_time_and_the_progress(capfd):
+def test_leave_one_out_as_folds_counts_in_the_progress(capfd):
     model, X, y = list(left_out_problems())[2]
     clone(model).set_params(cv="loo", verbose=1).fit(X, y)
     done, total = re.findall(r"path (\d+)/(\d+) \(100 %\)", capfd.readouterr().err)[-1]

@@ -47,7 +47,7 @@ def problem(name, n=60):
     return X, np.where(f > 0, 1, -1) if name in ("svc", "logistic", "dwd") else f
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_equal_cs_have_equal_results(name, kind):
     X, y = problem(name)
     model = made(name, kind, Cs=REPEATED, cv=3).fit(X, y)
@@ -64,7 +64,7 @@ def test_equal_cs_have_equal_results(name, kind):
     assert unique.C_ == model.C_
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_cs_that_differ_by_rounding_only(name, kind):
     X, y = problem(name)
     Cs = [3.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(3.0, 4.0), 50.0]
@@ -122,7 +122,7 @@ def test_extreme_cs_end(Cs, answer):
     assert lines == [f"{name} {kind} {answer}" for name, kind in cases()]
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_wide_grids_in_any_order(name, kind):
     X, y = problem(name)
     with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def test_wide_grids_in_any_order(name, kind):
     assert (model.status_[:, 1:4] == "converged").all()
 
 
-@pytest.mark.parametrize(("name", "kind"), cases())
+@pytest.mark.parametrize(("name", "kind"), list(cases()))
 def test_weights_of_wide_ratios_and_zeros(name, kind):
     X, y = problem(name, 90)
     weight = np.array([1.0, 0.0, 1e-6, 1.0, 1e6])[np.arange(90) % 5]
