@@ -39,12 +39,15 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     _check_same_rows(model, X, support)
     twin = copy.copy(model)  # whose classes and machines are made anew
     tasks = twin._tasks(y, weight)
+    if not np.array_equal(getattr(twin, "classes_", 0), getattr(model, "classes_", 0)):
+        raise ValueError(
+            f"y has not the classes that the model was fitted on, {model.classes_.tolist()}; verify needs the data of "
+            "the fit"
+        )
     if len(tasks) == len(model.dual_coef_):
         coefs = [(coef[None], intercept) for coef, intercept in zip(model.dual_coef_, model.intercept_, strict=True)]
     else:  # one machine of all classes
         coefs = [(model.dual_coef_, model.intercept_)]
-    if len(tasks) != len(coefs) or sum(len(coef) for coef, _ in coefs) != len(model.dual_coef_):
-        raise ValueError("y has not the classes that the model was fitted on; pass the data of its fit")
 
     settings = Settings.of(model, None)
     kernel = model._kernel

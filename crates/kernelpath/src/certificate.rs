@@ -95,7 +95,7 @@ impl KernelError {
     /// The error of (Kβ)_i over √K_ii: that of the entries, and that of their sum.
     pub(crate) fn of_product(&self, beta: &[f64]) -> f64 {
         let size = beta.iter().zip(&self.roots).map(|(beta, root)| (beta * root) * (beta * root)).sum::<f64>().sqrt();
-        (self.relative + 2.0 * (beta.len() as f64).sqrt() * f64::EPSILON) * size
+        (self.relative + (beta.len() as f64).sqrt() * f64::EPSILON) * size
     }
 }
 

@@ -70,13 +70,13 @@ const FAR_WORSE: f64 = 10.0;
 pub(crate) struct BoxSolver<T> {
     active_set: ActiveSet<T>,
     smo: smo::Workspace,
-    /// The σ at which proximal steps solved the last problem, if it took these: the next one begins with them.
-    sigma: Option<f64>,
+    /// Whether the last problem took proximal steps of a large σ: the next one begins with them.
+    is_steep: bool,
 }
 
 impl<T> Default for BoxSolver<T> {
     fn default() -> Self {
-        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default(), sigma: None }
+        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default(), is_steep: false }
     }
 }
 
@@ -149,14 +149,11 @@ impl<T: Working> BoxSolver<T> {
         // Their factor is double precision; where it would weigh beside the Gram matrix, SMO goes on instead.
         let proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
         let mut gaps: Vec<f64> = Vec::new();
-        if let Some(sigma) = self.sigma
-            && proximal_fits
-        {
+        if self.is_steep && proximal_fits {
             point.restore_sum(qp);
-            if let Some(status) = self.proximal(qp, point, run, 0.01 * sigma)? {
+            if let Some(status) = self.proximal(qp, point, run)? {
                 return Ok(status);
             }
-            self.sigma = None;
         }
         loop {
             run.control.check()?;
@@ -172,11 +169,11 @@ impl<T: Working> BoxSolver<T> {
                     *point = start;
                 }
             }
-            if failures >= 2 && proximal_fits {
-                let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
-                if let Some(status) = self.proximal(qp, point, run, (STEEP * qp.width()).min(1e3 / diagonal))? {
-                    return Ok(status);
-                }
+            if failures >= 2
+                && proximal_fits
+                && let Some(status) = self.proximal(qp, point, run)?
+            {
+                return Ok(status);
             }
             point.eager.clear();
             if let Some(status) = smo_steps(qp, point, &mut self.smo, run, budget, free)? {
@@ -193,10 +190,10 @@ impl<T: Working> BoxSolver<T> {
         }
     }
 
-    /// Proximal steps, from this σ on; `None` when they were not enough.
-    fn proximal(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run, first: f64) -> Result<Option<Status>> {
-        let ended = proximal_steps(qp, point, run, first)?;
-        self.sigma = ended.map(|(_, sigma)| sigma).filter(|sigma| *sigma > STEEP * qp.width());
+    /// Proximal steps; `None` when they were not enough.
+    fn proximal(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
+        let ended = proximal_steps(qp, point, run)?;
+        self.is_steep = ended.is_some_and(|(_, sigma)| sigma > STEEP * qp.width());
         Ok(ended.map(|(status, _)| status))
     }
 
@@ -229,18 +226,13 @@ impl<T: Working> BoxSolver<T> {
     }
 }
 
-/// Proximal steps with rising σ, from `first` on: small ones are easy and lead to where large ones are too. The σ it ended
-/// with, if it ended the solve.
-fn proximal_steps<T: Entry>(
-    qp: &BoxQp<T>,
-    point: &mut Point,
-    run: &mut Run,
-    first: f64,
-) -> Result<Option<(Status, f64)>> {
-    let diagonal = qp.diagonal.iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
+/// Proximal steps with rising σ: small ones are easy and lead to where large ones are too. The σ they ended with, if they
+/// ended the solve.
+fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<(Status, f64)>> {
+    let diagonal = qp.largest_diagonal.max(f64::MIN_POSITIVE);
     // Up to where the factor knows the envelopes from the loss: each is off by at most width²/σ.
     let most = 0.1 / (diagonal * proximal::least_ridge(qp.n()));
-    let mut sigma = first.min(most);
+    let mut sigma = (STEEP * qp.width()).min(1e3 / diagonal).min(most);
     let mut best = (judge(qp, point, run.tol).relative(), point.clone());
     let mut patience = PROXIMAL_PATIENCE;
     for _ in 0..MAX_PROXIMAL {

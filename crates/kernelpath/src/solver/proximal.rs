@@ -28,6 +28,10 @@ pub(super) fn least_ridge(n: usize) -> f64 {
     4.0 * n as f64 * f64::EPSILON
 }
 
+/// A factor whose ridge is below this part of the largest diagonal entry is made anew for each step: borders of the old
+/// one subtract numbers that are equal but for rounding.
+const BORDERED: f64 = 1e-6;
+
 /// Newton steps for one centre.
 pub(super) const MAX_NEWTON: usize = 100;
 
@@ -72,7 +76,8 @@ pub(super) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
             let pull: f64 = wanted.iter().map(|w| w.a).sum();
             direction.b = pull.signum();
         } else {
-            let near = KktFactor::of(factor.take(), qp.gram, &rows, rho, least_ridge(n), control)?;
+            let old = factor.take().filter(|_| rho > BORDERED * qp.largest_diagonal);
+            let near = KktFactor::of(old, qp.gram, &rows, rho, least_ridge(n), control)?;
             let solver = factor.insert(near);
             let (free_step, shift) = solver.solve(qp.gram, &rows, &residual, -surplus)?;
             if !(shift.is_finite() && free_step.iter().all(|d| d.is_finite())) {
