@@ -29,6 +29,11 @@ impl Certificate {
     /// What is known of a model that was never computed: nothing.
     pub const NONE: Self = Self { primal: f64::INFINITY, dual: f64::NEG_INFINITY, noise: f64::INFINITY };
 
+    /// With the noise of the terms of P − D, to which that of the two sums is added.
+    pub(crate) fn new(primal: f64, dual: f64, noise: f64) -> Self {
+        Self { primal, dual, noise: noise + SUM_ROUNDINGS * f64::EPSILON * primal.abs().max(dual.abs()) }
+    }
+
     /// Whether the gap is known to be at most so large.
     fn within(&self, enough: f64) -> bool {
         self.gap() <= enough
@@ -81,6 +86,9 @@ pub struct KernelError {
 /// Roundings of double precision that an entry of a kernel matrix is off by: those of a distance, of γ times it and of
 /// the exponential function.
 const ENTRY_ROUNDINGS: f64 = 4.0;
+
+/// Roundings of double precision that P and D are off by, beside those of their terms: they are summed in lanes.
+const SUM_ROUNDINGS: f64 = 4.0;
 
 /// Roundings are taken as independent: so many standard errors are not exceeded in practice.
 pub(crate) const STANDARD_ERRORS: f64 = 6.0;
@@ -147,7 +155,7 @@ pub fn certify(
         let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dual_square);
         let spread = error.of_product(beta);
         let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
-        Certificate { primal, dual, noise }
+        Certificate::new(primal, dual, noise)
     };
     let mut certificates: Vec<Certificate> = (0..claims.len())
         .into_par_iter()
@@ -205,7 +213,7 @@ pub(crate) fn certify_features(loss: Loss, y: &[f64], claim: &FeatureClaim, erro
     let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image));
     let spread = feature_error(w, error);
     let ones = vec![1.0; y.len()];
-    Certificate { primal, dual, noise: noise(loss, [y, weight, theta, theta, f, &ones], b, spread) }
+    Certificate::new(primal, dual, noise(loss, [y, weight, theta, theta, f, &ones], b, spread))
 }
 
 /// Σ w L(y, f + b).

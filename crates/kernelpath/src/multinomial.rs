@@ -457,8 +457,9 @@ impl<'a, K: Operator> Ledger<'a, K> {
                 kernel.times(&classes, self.control).map_or_else(|_| vec![f64::NAN; theta.len()], |f| f.concat())
             };
             let SoftmaxColumn { beta, b, f, outcome, .. } = column;
-            let mut certificate = softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
-            certificate.noise = softmax.noise(&weight, beta, b, f, roots, errors);
+            let Certificate { primal, dual, .. } =
+                softmax.certify(&weight, beta, b, f, *largest_diagonal, settings.tol, k_times);
+            let certificate = Certificate::new(primal, dual, softmax.noise(&weight, beta, b, f, roots, errors));
             gaps.push(certificate.gap());
             let kept = &mut self.kept[plan];
             kept.records[c] = record(*outcome, certificate, b.clone(), settings.tol);

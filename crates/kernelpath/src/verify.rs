@@ -143,9 +143,10 @@ pub fn verify_multinomial(
         let weight: Vec<f64> = rows.iter().map(|&i| model.c * weight.map_or(1.0, |weight| weight[i])).collect();
         let largest = error.roots.iter().fold(0.0_f64, |a, root| a.max(root * root));
         let k_times = |theta: &[f64]| times(theta).unwrap_or_else(|_| vec![f64::NAN; theta.len()]);
-        let mut certificate = softmax.certify(&weight, model.coef, model.b, &f, largest, 0.0, k_times);
+        let Certificate { primal, dual, .. } = softmax.certify(&weight, model.coef, model.b, &f, largest, 0.0, k_times);
         let errors: Vec<f64> = model.coef.chunks_exact(n).map(|beta| error.of_product(beta)).collect();
-        certificate.noise = softmax.noise(&weight, model.coef, model.b, &f, &error.roots, &errors);
+        let noise = softmax.noise(&weight, model.coef, model.b, &f, &error.roots, &errors);
+        let certificate = Certificate::new(primal, dual, noise);
         control.check()?;
         if is_indefinite(x, &rows, kernel, control)? { Ok(certificate.withdrawn()) } else { Ok(certificate) }
     })
