@@ -87,8 +87,9 @@ pub struct KernelError {
 /// the exponential function.
 const ENTRY_ROUNDINGS: f64 = 4.0;
 
-/// Roundings of double precision that P and D are off by, beside those of their terms: they are summed in lanes.
-const SUM_ROUNDINGS: f64 = 4.0;
+/// Roundings of double precision that P and D are off by, beside those of their terms: they are sums of sums in lanes, and
+/// the terms of D are large beside it where it is small.
+const SUM_ROUNDINGS: f64 = 16.0;
 
 /// Roundings are taken as independent: so many standard errors are not exceeded in practice.
 pub(crate) const STANDARD_ERRORS: f64 = 6.0;
