@@ -153,6 +153,8 @@ def test_calibrator_says_what_it_is():
 # The estimators
 
 
+# Rounding hides gaps this small: it is the models that count here, not their proofs.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", CALIBRATED)
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 def test_probabilities_are_those_of_refits(kind, method, dataset):

@@ -81,6 +81,8 @@ pub struct KernelError {
     pub relative: f64,
     /// √K_ii.
     pub roots: Vec<f64>,
+    /// Numbers that a sum over rows adds to one another before it adds these sums: roundings grow with the root of it.
+    pub lanes: usize,
 }
 
 /// Roundings of double precision that an entry of a kernel matrix is off by: those of a distance, of γ times it and of
@@ -89,7 +91,7 @@ const ENTRY_ROUNDINGS: f64 = 4.0;
 
 /// Roundings of double precision that P and D are off by, beside those of their terms: they are sums of sums in lanes, and
 /// the terms of D are large beside it where it is small.
-const SUM_ROUNDINGS: f64 = 16.0;
+const SUM_ROUNDINGS: f64 = 64.0;
 
 /// Roundings are taken as independent: so many standard errors are not exceeded in practice.
 pub(crate) const STANDARD_ERRORS: f64 = 6.0;
@@ -98,13 +100,14 @@ impl KernelError {
     /// Of entries computed in double precision and stored up to `stored` of them; `diagonal` is that of K.
     pub fn new(stored: f64, diagonal: &[f64]) -> Self {
         let roots = diagonal.iter().map(|d| d.abs().sqrt()).collect();
-        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, roots }
+        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, roots, lanes: 1 }
     }
 
     /// The error of (Kβ)_i over √K_ii: that of the entries, and that of their sum.
     pub(crate) fn of_product(&self, beta: &[f64]) -> f64 {
         let size = beta.iter().zip(&self.roots).map(|(beta, root)| (beta * root) * (beta * root)).sum::<f64>().sqrt();
-        (self.relative + (beta.len() as f64).sqrt() * f64::EPSILON) * size
+        let terms = beta.iter().filter(|beta| **beta != 0.0).count().div_ceil(self.lanes);
+        (self.relative + (terms as f64).sqrt() * f64::EPSILON) * size
     }
 }
 
@@ -388,7 +391,7 @@ mod tests {
     #[test]
     fn without_a_dual_value_there_is_no_gap_and_no_worst_one() {
         for primal in [-1.0, 0.0, 1.0, f64::INFINITY] {
-            assert!(Certificate { primal, dual: f64::NAN }.gap().is_nan());
+            assert!(Certificate { primal, dual: f64::NAN, noise: 0.0 }.gap().is_nan());
         }
         assert!(worst([1.0, f64::NAN, 2.0].into_iter()).is_nan());
         assert_eq!(worst([1.0, 3.0, -2.0].into_iter()), 3.0);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::certificate::{Certificate, worst};
+use crate::certificate::{Certificate, STANDARD_ERRORS, worst};
 use crate::data::{Rows, Units};
 use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::{Cpu, Decomposition};
@@ -337,12 +337,12 @@ impl OfEachC for PathFit {
 
 /// Whether a matrix stored in single precision with its corrections can prove the tolerance at the largest C: there, f of a
 /// piecewise-linear loss, whose rows all stand at a bound, is off by a standard error of √n·C·w times that of an entry.
-fn single_proves(request: &Request) -> bool {
+pub(crate) fn single_proves(request: &Request) -> bool {
     let largest = request.cs.iter().fold(0.0, |a: f64, c| a.max(*c));
     request.tasks.iter().filter(|task| task.loss.curvature_bound().is_none()).all(|task| {
         let weight = (0..task.y.len()).map(|k| task.weight(k)).fold(0.0, f64::max);
         let error = Gram::<f32>::storage_error() * (task.y.len() as f64).sqrt() * largest * weight;
-        error <= request.settings.tol * task.loss.scale(&task.y)
+        STANDARD_ERRORS * error <= request.settings.tol * task.loss.scale(&task.y)
     })
 }
 

@@ -8,7 +8,8 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Par};
 
 use crate::cv::{
-    Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths_on, path_fit, pool, units,
+    Folds, PathFit, Placed, Precision, Record, Request, Task, check, counts, fit_paths_on, path_fit, pool,
+    single_proves, units,
 };
 use crate::data::{Rows, Units};
 use crate::design::{Accuracy, Design, Gathered};
@@ -137,6 +138,7 @@ pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> 
         let fits = pool(request.threads)?.install(|| {
             check_low_rank(request)?;
             match request.precision {
+                Precision::Auto if !single_proves(request) => fit_with::<f64>(request, nystrom, control),
                 Precision::Double => fit_with::<f64>(request, nystrom, control),
                 Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
             }

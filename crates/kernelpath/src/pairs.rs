@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(first.tiles.len(), 6);
         assert!(first.tiles.iter().all(|tile| tile.get().is_some()));
         assert_eq!(pairs.bytes_to_come(300), 0);
-        let stored: usize = first.tiles.iter().filter_map(OnceLock::get).map(|tile| 8 * tile.values.len()).sum();
+        let stored: usize = first.tiles.iter().filter_map(OnceLock::get).map(|tile| 8 * tile.len()).sum();
         assert!((stored as u64) < pairs.bytes_to_come(299) && pairs.bytes_to_come(299) < 3 * stored as u64);
         assert!(Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)));
         assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Laplacian)));

@@ -808,10 +808,11 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             let (zeros, none) = (vec![0.0; self.y.len()], vec![0.0; w.len()]);
             let constant = FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none };
             let certificate = certify_features(self.loss, self.y, &constant, self.errors);
-            if !certificate.is_finite() || judged.certificate.gap() <= certificate.gap().max(0.0) {
+            let record = record(*outcome, certificate, b, self.settings.tol);
+            let is_known = certificate.is_finite() && !judged.certificate.is_finite();
+            if record.status != Status::Converged && !is_known {
                 return judged;
             }
-            let record = record(*outcome, certificate, b, self.settings.tol);
             *column = self.column((column.plan, column.weight), none, b, zeros.clone(), zeros);
             column.outcome.status = Status::Stalled;
             record
