@@ -153,7 +153,6 @@ def fit_multinomial(
     low_rank: Nystrom | None = None,
     pairs: Pairs | None = None,
 ) -> MultinomialFit: ...
-
 def verify(
     X: _Rows,
     task: tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None],

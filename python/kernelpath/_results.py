@@ -129,7 +129,9 @@ def _advice(short: set[str], out_of_time: bool) -> str:
         return f"To run the others, {ways[0]}."
     if short & {"stalled", "inaccurate"}:
         ways.append("scale the features and the targets, pass dtype='float64'")
-    return f"To close the gaps, {', '.join([*ways, 'leave out the largest values of C'])}, or accept them by raising tol."
+    return (
+        f"To close the gaps, {', '.join([*ways, 'leave out the largest values of C'])}, or accept them by raising tol."
+    )
 
 
 def _gap(gap: float) -> str:

@@ -121,8 +121,9 @@ gaps_ : ndarray of shape (n_folds + 1, n_Cs)
 gap_noise_ : ndarray of shape (n_folds + 1, n_Cs)
     How far rounding may have taken each gap.
 status_, n_iter_ : ndarray of shape (n_folds + 1, n_Cs)
-    How each solve ended, and after how many steps: "converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate" where rounding hides the gap, or
-    "indefinite" for every model on a kernel matrix with a negative eigenvalue.
+    How each solve ended, and after how many steps: "converged", "max_iter", "stalled", "time_limit", "not_run",
+    "inaccurate" where rounding hides the gap, or "indefinite" for every model on a kernel matrix with a negative
+    eigenvalue.
 objective_, dual_objective_ : float
     The primal and dual values of the returned model; the optimum lies between them. The dual value is NaN where the
     kernel matrix is indefinite.

@@ -129,7 +129,9 @@ def test_the_returned_model_at_low_rank(model, loss, constant, dtype):
     if loss == "quantile":
         y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(400)
     model.set_params(dtype=dtype, Cs=1000.0, cv=None, random_state=0)
-    alone = type(model)(**model.get_params()).set_params(kernel="precomputed", dtype="float64", tol=1e-8, low_rank=False)
+    alone = type(model)(**model.get_params()).set_params(
+        kernel="precomputed", dtype="float64", tol=1e-8, low_rank=False
+    )
     model.set_params(low_rank=True, landmarks="uniform", n_landmarks=200)
     with recorded() as calls:
         model.fit(X, y)

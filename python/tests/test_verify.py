@@ -32,7 +32,8 @@ BINARY = [
 def test_it_agrees_with_the_fit_and_with_the_twin(model, loss, targets, dtype):
     model = model.set_params(dtype=dtype).fit(X, targets)
     proof = model.verify(X, targets)
-    assert -proof.noise <= proof.gap <= model.tol and proof.noise <= 0.1 * model.tol
+    assert -proof.noise <= proof.gap <= model.tol
+    assert proof.noise <= 0.1 * model.tol
     K = naive.gram(X, X, "rbf", model.gamma_)
     beta = np.zeros(len(X))
     beta[model.support_] = model.dual_coef_[0]
@@ -56,7 +57,9 @@ def test_a_model_that_is_not_optimal_is_found_out():
 def test_several_classes_have_a_proof_a_machine(multi_class):
     model = KernelSVC(multi_class=multi_class, **SETTINGS).fit(FLOWERS, KINDS)
     proof = model.verify(FLOWERS, KINDS)
-    assert proof.gap.shape == (3,) and (proof.gap <= model.tol).all() and (proof.noise <= model.tol).all()
+    assert proof.gap.shape == (3,)
+    assert (proof.gap <= model.tol).all()
+    assert (proof.noise <= model.tol).all()
     assert np.allclose(proof.primal, model.objective_, rtol=1e-7)
 
 
@@ -65,13 +68,15 @@ def test_the_multinomial_loss(low_rank):
     model = KernelLogistic(multi_class="multinomial", low_rank=low_rank, n_landmarks=40, **SETTINGS)
     model.fit(FLOWERS, KINDS)
     proof = model.verify(FLOWERS, KINDS)
-    assert proof.gap <= 2 * model.tol and np.isclose(proof.primal, model.objective_, rtol=1e-6)
+    assert proof.gap <= 2 * model.tol
+    assert np.isclose(proof.primal, model.objective_, rtol=1e-6)
 
 
 def test_several_quantiles_and_each_its_own_c():
     model = KernelQuantile(tau=[0.1, 0.5, 0.9], **SETTINGS).fit(X, TARGETS)
     proof = model.verify(X, TARGETS)
-    assert proof.gap.shape == (3,) and (proof.gap <= model.tol).all()
+    assert proof.gap.shape == (3,)
+    assert (proof.gap <= model.tol).all()
     machines = KernelSVC(multi_class="ovr", tune="each", **SETTINGS).fit(FLOWERS, KINDS)
     assert (machines.verify(FLOWERS, KINDS).gap <= machines.tol).all()
 
@@ -81,7 +86,8 @@ def test_low_rank(estimator):
     targets = y if hasattr(estimator, "class_weight") else TARGETS
     model = estimator.set_params(low_rank=True, n_landmarks=40, **SETTINGS).fit(X, targets)
     proof = model.verify(X, targets)
-    assert proof.gap <= 2 * model.tol and np.isclose(proof.primal, model.objective_, rtol=1e-6)
+    assert proof.gap <= 2 * model.tol
+    assert np.isclose(proof.primal, model.objective_, rtol=1e-6)
     model.dual_coef_ = 0.9 * model.dual_coef_
     assert model.verify(X, targets).gap > 1e-4
 
@@ -105,7 +111,8 @@ def test_an_indefinite_kernel_has_no_proof():
     with pytest.warns(match="indefinite"):
         model = KernelSVC(kernel="sigmoid", gamma=1.0, coef0=-1.0, **SETTINGS).fit(X, y)
     proof = model.verify(X, y)
-    assert np.isfinite(proof.primal) and np.isnan([proof.dual, proof.gap, proof.noise]).all()
+    assert np.isfinite(proof.primal)
+    assert np.isnan([proof.dual, proof.gap, proof.noise]).all()
 
 
 def test_other_data_is_refused():
