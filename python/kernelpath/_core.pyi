@@ -34,6 +34,7 @@ __all__ = [
     "nystrom",
     "nystrom_features",
     "select",
+    "verify",
     "votes",
 ]
 
