@@ -260,7 +260,9 @@ fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f64 {
             let middle = 0.5 * (beta + theta);
             let mismatch = (middle - below).abs().max((middle - above).abs()) + 0.5 * (beta - theta).abs();
             let slope = below.abs().max(above.abs());
-            let terms = w * loss.value(y, f + b) + (beta * f).abs() + (theta * y).abs();
+            // 1 − |a| in the entropies of the logistic loss is rounded like 1, where their slope is f + b.
+            let entropy = if loss == Loss::Logistic { w * (f + b).abs() } else { 0.0 };
+            let terms = w * loss.value(y, f + b) + (beta * f).abs() + (theta * y).abs() + entropy;
             let errors = square(mismatch * error) + square(slope * digits) + square(f64::EPSILON * terms);
             [weighted_by(w, errors), theta]
         },

@@ -121,13 +121,14 @@ impl Softmax {
         let mut g = vec![0.0; self.classes];
         for (i, &w) in weight.iter().enumerate().filter(|(_, w)| **w > 0.0) {
             self.row(i, &mut g, |at, c| f[at] + b[c]);
-            let value = w * loss(&g, self.y[i]);
+            let (value, top) = (w * loss(&g, self.y[i]), largest(&g));
             for c in 0..self.classes {
                 let at = c * n + i;
                 let error = roots[i] * errors[c];
                 let mismatch = (beta[at] - theta[at]).abs() + 0.5 * w * STANDARD_ERRORS * error;
                 let digits = f64::EPSILON * (f[at].abs() + b[c].abs());
-                let terms = f64::EPSILON * (value + (beta[at] * f[at]).abs());
+                // Probabilities near 0 are rounded like 1, and the slope of the entropy is their logarithm.
+                let terms = f64::EPSILON * (value + (beta[at] * f[at]).abs() + w * (top - g[c]));
                 variance += (mismatch * error).powi(2) + (theta[at] * digits).powi(2) + terms.powi(2);
             }
         }

@@ -60,7 +60,7 @@ fn every_model_reaches_the_tolerance() {
                 for record in fit.records.iter().flatten() {
                     assert_eq!(record.status, Status::Converged, "{classes} classes, {precision:?}: {record:?}");
                     let certificate = record.certificate;
-                    assert!(certificate.primal >= certificate.dual * (1.0 - 1e-13) && certificate.gap() <= tol);
+                    assert!(certificate.primal >= certificate.dual - certificate.noise && certificate.gap() <= tol);
                     assert!(record.b.iter().sum::<f64>().abs() < 1e-9);
                 }
             }
