@@ -93,7 +93,8 @@ const ENTRY_ROUNDINGS: f64 = 4.0;
 /// the terms of D are large beside it where it is small.
 const SUM_ROUNDINGS: f64 = 64.0;
 
-/// Roundings are taken as independent: so many standard errors are not exceeded in practice.
+/// Standard errors that the noise of a gap stands for. Roundings are taken as independent; fewer would let a rounding error
+/// pass for a false gap now and then, more would call gaps inaccurate that are not.
 pub(crate) const STANDARD_ERRORS: f64 = 6.0;
 
 impl KernelError {
@@ -199,7 +200,7 @@ pub(crate) struct FeatureClaim<'a> {
     pub b: f64,
     /// Zw.
     pub f: &'a [f64],
-    /// Which must be [feasible].
+    /// The dual point, which must be [feasible].
     pub theta: &'a [f64],
     /// Zᵀθ.
     pub image: &'a [f64],

@@ -62,7 +62,8 @@ const PROXIMAL_PATIENCE: usize = 6;
 /// that is singular to rounding, are left to proximal steps from then on.
 const STEEP: f64 = 300.0;
 
-/// A gap so many times the best one before is a step that rounding spoilt, not one on a winding way.
+/// A proximal step whose gap is more than this many times the best gap before was spoilt by rounding; a smaller rise is
+/// usual on the way to the optimum.
 const FAR_WORSE: f64 = 10.0;
 
 /// The solver for piecewise-linear losses: active-set rounds from the extrapolated start; SMO when
