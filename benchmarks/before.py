@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-ROUNDS = 3
+ROUNDS = 5
 
 
 def problem(case: str) -> tuple[Any, Any, dict[str, Any]]:

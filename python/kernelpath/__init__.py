@@ -2,12 +2,14 @@
 
 from importlib.metadata import version
 
+from kernelpath._edge import GridEdgeWarning
 from kernelpath._indefinite import IndefiniteKernelWarning
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.nystrom import NystromFeatures
 from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
 
 __all__ = [
+    "GridEdgeWarning",
     "IndefiniteKernelWarning",
     "KernelDWD",
     "KernelLogistic",

@@ -20,13 +20,14 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
+from kernelpath._edge import GridEdgeWarning, edge
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
-from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
+from kernelpath._settings import AUTO_GRID, Grid, Settings, called, n_threads
 from kernelpath._surface import Path, Surface
 from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._verify import Certificate, verified
@@ -41,11 +42,18 @@ _Self = TypeVar("_Self", bound="_KernelPathBase")
 class _KernelPathBase(BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
-    A subclass names its loss (:meth:`_losses`), encodes targets (:meth:`_encode`), says what a scorer sees
-    (:meth:`_stand_in`), and predicts.
+    A subclass makes machines of targets (:meth:`_tasks`), says what a scorer sees (:meth:`_stand_in`), and predicts.
     """
 
     _splitter: type = StratifiedKFold
+
+    _multi_output = False
+
+    # Set by `_tasks`: whether attributes of machines have a leading axis for them, whether the machines are one model
+    # with one place in the grid, and whether each has C's of its own.
+    _has_loss_axis: bool = False
+    _is_joint: bool = False
+    _has_own_grids: bool = False
 
     def __init__(
         self,
@@ -70,7 +78,7 @@ class _KernelPathBase(BaseEstimator):
         time_budget: float | None = None,
         dtype: Any = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -140,7 +148,7 @@ class _KernelPathBase(BaseEstimator):
         if rows is not None:
             cv, settings = among_rows(cv, rows, n_rows), settings.among_rows(rows, n_rows)
             groups = None if groups is None else np.asarray(groups)[rows]
-        tasks = self._tasks(y, weight)
+        tasks = self._tasks(y, weight, settings)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
         gammas = self._gammas(settings, X, weight, seed)
@@ -184,7 +192,7 @@ class _KernelPathBase(BaseEstimator):
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
         held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in, partial(self._calibrations, tasks))
         tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
-        self._keep_paths(paths, tuned, Cs, gammas, folds)
+        self._keep_paths(paths, tuned, [Cs * task.c_factor for task in tasks], gammas, folds)
         basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
         eigenvalues = [of_gamma[0].smallest_eigenvalue for of_gamma in paths]
         self.smallest_eigenvalue_ = eigenvalues[tuned[0].best // len(Cs)]
@@ -197,6 +205,7 @@ class _KernelPathBase(BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         self._warn_of_shortfall(settings)
         self._warn_of_indefinite(eigenvalues, settings)
+        self._warn_of_edge(tuned, Cs, gammas, settings)
         return self
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
@@ -229,30 +238,16 @@ class _KernelPathBase(BaseEstimator):
         """
         check_is_fitted(self)
         n_gammas = len(self.gammas_)
-        gammas = None if n_gammas == 1 else np.repeat(self.gammas_, len(self.Cs_))
-        Cs = np.tile(self.Cs_, n_gammas)
+        gammas = None if n_gammas == 1 else np.repeat(self.gammas_, self._n_Cs)
         tables = []
-        for scores, gaps, status, n_support, best in self._by_table():
+        for grid, scores, gaps, status, n_support, best in self._by_table():
+            Cs = np.tile(grid, n_gammas)
             scores, gaps, status = (array.reshape(-1, len(Cs)) for array in (scores, gaps, status))
             tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
         return "\n".join(self._headed(k, "\n", table) for k, table in enumerate(tables))
 
-    def _losses(self) -> Loss | list[Loss]:
-        """The loss; or a list of them, fitted on one kernel matrix, whose attributes then have a leading axis."""
-        raise NotImplementedError
-
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None) -> list[Task]:
-        """The machines: loss, targets as it wants them, weights, and the rows of these (None: all).
-
-        Keeps what decodes predictions.
-        """
-        losses = self._losses()
-        self._has_loss_axis = isinstance(losses, list)
-        targets = self._encode(y)
-        return [(*loss, targets, weight, None) for loss in (losses if isinstance(losses, list) else [losses])]
-
-    def _encode(self, y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Targets as the loss wants them; keeps what decodes predictions."""
+    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
+        """The machines. Keeps what decodes predictions, and whether attributes have a leading axis for machines."""
         raise NotImplementedError
 
     def _stand_in(self, values: npt.NDArray[np.float64], calibration: Callable[[], Calibration]) -> Any:
@@ -352,11 +347,11 @@ class _KernelPathBase(BaseEstimator):
         self,
         paths: list[list[Path]],
         tuned: list[Tuned],
-        Cs: Grid,
+        grids: list[Grid],
         gammas: list[float],
         folds: Folds,
     ) -> None:
-        self.Cs_, self.gammas_ = Cs, np.array(gammas)
+        self.Cs_, self.gammas_ = np.array(grids) if self._has_own_grids else grids[0], np.array(gammas)
         surfaces = [t.surface for t in tuned]
         gaps, status = [s.gaps for s in surfaces], [s.status for s in surfaces]
         self.gaps_ = self._joined(self._by_gamma(g) for g in gaps)
@@ -372,19 +367,37 @@ class _KernelPathBase(BaseEstimator):
         self.planned_bytes_ = max(of_gamma[0].planned_bytes for of_gamma in paths)
         self.kernel_seconds_ = sum(of_gamma[0].kernel_seconds for of_gamma in paths)
         self.path_seconds_ = sum(path.path_seconds for of_gamma in paths for path in of_gamma)
-        flat_gammas = None if len(gammas) == 1 else np.repeat(self.gammas_, len(Cs))
-        split_columns = folds != "loo"
-        self._keep_choice(tuned, np.tile(Cs, len(gammas)), flat_gammas, split_columns)
+        flat_gammas = None if len(gammas) == 1 else np.repeat(self.gammas_, self._n_Cs)
+        grids = [np.tile(grid, len(gammas)) for grid in grids]
+        (self._keep_one_choice if self._is_joint else self._keep_choices)(tuned, grids, flat_gammas, folds != "loo")
 
-    def _keep_choice(self, tuned: list[Tuned], Cs: Grid, gammas: Grid | None, split_columns: bool) -> None:
-        results = [cv_results(t.scores, t.surface.gaps, t.surface.status, Cs, gammas, split_columns) for t in tuned]
+    def _keep_choices(self, tuned: list[Tuned], grids: list[Grid], gammas: Grid | None, split_columns: bool) -> None:
+        """The choice of each machine by itself."""
+        results = [
+            cv_results(t.scores, t.surface.gaps, t.surface.status, grid, gammas, split_columns)
+            for t, grid in zip(tuned, grids, strict=True)
+        ]
         self.scores_ = self._joined(self._by_gamma(t.scores) for t in tuned)
         self.cv_results_ = results if self._has_loss_axis else results[0]
-        self.best_index_ = self._joined(t.best % len(self.Cs_) for t in tuned)
+        self.best_index_ = self._joined(t.best % self._n_Cs for t in tuned)
         self.best_score_ = self._joined(
             float(of["mean_test_score"][t.best]) for of, t in zip(results, tuned, strict=True)
         )
-        self.C_ = self._joined(float(Cs[t.best]) for t in tuned)
+        self.C_ = self._joined(float(grid[t.best]) for t, grid in zip(tuned, grids, strict=True))
+
+    def _keep_one_choice(self, tuned: list[Tuned], grids: list[Grid], gammas: Grid | None, split_columns: bool) -> None:
+        """The choice of machines that are one model: its gap is their worst."""
+        scores, best = tuned[0].scores, tuned[0].best
+        gaps = np.max([t.surface.gaps for t in tuned], axis=0)
+        status = np.array([t.surface.status for t in tuned])
+        first_short = (status != "converged").argmax(axis=0)
+        worst = np.take_along_axis(status, first_short[None], axis=0)[0]
+        self.scores_ = self._by_gamma(scores)
+        self.cv_results_ = cv_results(scores, gaps, worst, grids[0], gammas, split_columns)
+        self.best_index_ = best % self._n_Cs
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        chosen = np.array([grid[best] for grid in grids])
+        self.C_ = chosen if self._has_own_grids else float(chosen[0])
 
     def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
         self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
@@ -414,15 +427,27 @@ class _KernelPathBase(BaseEstimator):
     def _by_gamma(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The last axis as γ × C, if several γ were tried."""
         n_gammas = len(self.gammas_)
-        return array if n_gammas == 1 else array.reshape(*array.shape[:-1], n_gammas, len(self.Cs_))
+        return array if n_gammas == 1 else array.reshape(*array.shape[:-1], n_gammas, self._n_Cs)
+
+    @property
+    def _n_Cs(self) -> int:
+        return int(self.Cs_.shape[-1])
 
     def _flat(self, best: Any) -> int:
         """Position of a chosen C among all γ and C."""
         gamma = 0 if len(self.gammas_) == 1 else int(np.flatnonzero(self.gammas_ == self.gamma_)[0])
-        return gamma * len(self.Cs_) + int(best)
+        return gamma * self._n_Cs + int(best)
 
     def _by_table(self) -> Iterable[tuple[Any, ...]]:
-        return self._by_loss(self.scores_, self.gaps_, self.status_, self.n_support_path_, self.best_index_)
+        """(C's, scores, gaps, statuses, numbers of support vectors, chosen place) of each table: a machine, or all."""
+        attributes = [self.scores_, self.gaps_, self.status_, self.n_support_path_, self.best_index_]
+        if self._is_joint:
+            n_models = self._n_Cs * len(self.gammas_)
+            gaps, status, n_support = (array.reshape(-1, n_models) for array in attributes[1:4])
+            return [(np.atleast_2d(self.Cs_)[0], self.scores_, gaps, status, n_support.max(axis=0), self.best_index_)]
+        tables = list(self._by_loss(*attributes))
+        grids = self.Cs_ if self._has_own_grids else [self.Cs_] * len(tables)
+        return [(grid, *table) for grid, table in zip(grids, tables, strict=True)]
 
     def _joined(self, values: Iterable[Any]) -> Any:
         """The value of the one loss, or those of several losses along a leading axis."""
@@ -439,14 +464,24 @@ class _KernelPathBase(BaseEstimator):
     def _warn_of_shortfall(self, settings: Settings) -> None:
         budget = settings.time_budget if self.timed_out_ else None
         messages = []
-        Cs = np.tile(self.Cs_, len(self.gammas_))
-        for k, (_, gaps, status, _, best) in enumerate(self._by_table()):
+        for k, (grid, _, gaps, status, _, best) in enumerate(self._by_table()):
+            Cs = np.tile(grid, len(self.gammas_))
             gaps, status = gaps.reshape(-1, len(Cs)), status.reshape(-1, len(Cs))
             message = shortfall(gaps, status, Cs, self._flat(best), tol=settings.tol, time_budget=budget)
             if message is not None:
                 messages.append(self._headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
+
+    def _warn_of_edge(self, tuned: list[Tuned], Cs: Grid, gammas: list[float], settings: Settings) -> None:
+        tried = tuned[:1] if self._is_joint else tuned
+        messages = []
+        for k, t in enumerate(tried):
+            message = edge(t.scores, t.best, Cs, np.array(gammas), settings)
+            if message is not None:
+                messages.append(self._headed(k, ": ", message))
+        if messages:
+            warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=3)
 
     def _warn_of_indefinite(self, eigenvalues: list[float | None], settings: Settings) -> None:
         low_rank = settings.low_rank is not None
@@ -459,9 +494,10 @@ def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -
     """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
     if sparse.issparse(X) and estimator._is_precomputed():
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
+    of_y = {} if isinstance(y, str) else {"multi_output": estimator._multi_output}
     try:
         return validate_data(
-            estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr"
+            estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr", **of_y
         )
     except ValueError as error:
         if "could not convert" not in str(error):

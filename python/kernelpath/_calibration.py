@@ -198,9 +198,9 @@ class CalibratedMixin:
         method = calibration_method(self.probability, self.cv)
         assert method is not None
         calibrators = []
-        for (_, _, targets, weight, own), column in zip(tasks, values.T, strict=True):
-            scores = column if own is None else column[own]
-            calibrators.append(Calibrator.fit(method, scores, targets > 0.0, weight))
+        for task, column in zip(tasks, values.T, strict=True):
+            scores = column if task.rows is None else column[task.rows]
+            calibrators.append(Calibrator.fit(method, scores, task.y > 0.0, task.score_weight))
         return calibrators
 
     def _check_parameters(self) -> None:

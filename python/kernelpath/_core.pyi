@@ -34,6 +34,7 @@ __all__ = [
     "nystrom",
     "nystrom_features",
     "select",
+    "spread",
     "verify",
     "votes",
 ]
@@ -59,6 +60,24 @@ class _Csr(Protocol):
     def indices(self) -> npt.NDArray[Any]: ...
     @property
     def indptr(self) -> npt.NDArray[Any]: ...
+
+class _Task(Protocol):
+    """One machine; None: weights of 1, the weights of the loss, all rows."""
+
+    @property
+    def loss(self) -> str: ...
+    @property
+    def constant(self) -> float: ...
+    @property
+    def y(self) -> _Double: ...
+    @property
+    def weight(self) -> _Double | None: ...
+    @property
+    def score_weight(self) -> _Double | None: ...
+    @property
+    def rows(self) -> npt.NDArray[np.int64] | None: ...
+    @property
+    def c_factor(self) -> float: ...
 
 def available_memory() -> int | None: ...
 def default_settings() -> dict[str, Any]: ...
@@ -111,12 +130,13 @@ def nystrom_features(
     dtype: str,
     n_threads: int = 0,
 ) -> _Real: ...
+def spread(y: _Double, weight: _Double | None = None) -> float: ...
 def votes(values: _Double, pairs: npt.NDArray[np.int64], n_classes: int) -> _Double: ...
 def held_out(paths: Sequence[PathFit], fold: int, k: int) -> _Double: ...
 def select(scores: _Double, cs: _Double, rule: str) -> int: ...
 def fit_paths(
     X: _Rows,
-    tasks: Sequence[tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None]],
+    tasks: Sequence[_Task],
     *,
     solver: str,
     kernel: str,
@@ -138,6 +158,7 @@ def fit_multinomial(
     X: _Rows,
     y: npt.NDArray[np.int64],
     weight: _Double | None,
+    score_weight: _Double | None,
     *,
     kernel: str,
     gamma: float,
@@ -156,7 +177,7 @@ def fit_multinomial(
 ) -> MultinomialFit: ...
 def verify(
     X: _Rows,
-    task: tuple[str, float, _Double, _Double | None, npt.NDArray[np.int64] | None],
+    task: _Task,
     *,
     coef: _Double,
     intercepts: _Double,

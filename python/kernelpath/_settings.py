@@ -77,6 +77,7 @@ class Settings:
     coef0: float
     grid: Grid
     grid_is_lambda: bool
+    grid_is_default: bool
     selection: str
     solver: str
     tol: float
@@ -102,6 +103,7 @@ class Settings:
             coef0=number("coef0", estimator.coef0),
             grid=_values("lambdas", "lambda", estimator.lambdas) if by_lambda else _Cs(estimator.Cs),
             grid_is_lambda=by_lambda,
+            grid_is_default=not by_lambda and isinstance(estimator.Cs, Integral),
             selection=choice("selection", estimator.selection, SELECTIONS),
             solver=choice("solver", estimator.solver, _core.SOLVERS),
             tol=number("tol", estimator.tol, above=0.0),

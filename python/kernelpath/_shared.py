@@ -10,7 +10,8 @@ _Class = TypeVar("_Class", bound=type)
 
 CLASSIFIER_PARAMETERS = """
 class_weight : dict, "balanced" or None, default=None
-    Weights of the classes, multiplied with those of the rows; "balanced" gives all classes the same total weight.
+    Weights of the classes in the loss, multiplied with those of the rows; "balanced" gives all classes the same total
+    weight. Scores and calibrated probabilities (`probability`) leave them out: they are those of rows as they come.
 multi_class : {{"ovo", "ovr"}}, or "multinomial" for `KernelLogistic`, default="ovo"
     More than two classes by a machine for each pair, which vote, or by a machine for each class against all others;
     all on one kernel matrix. "multinomial" is one problem for all classes.
@@ -47,8 +48,9 @@ degree : int, default=3
 coef0 : float, default=0.0
     Constant of the "poly" and "sigmoid" kernels.
 Cs : int, float or sequence of float, default=50
-    Values of C. An int is the length of a logarithmic grid from 1e-3 to 1e3, a float is one value; the order
-    of a sequence is kept in all results.
+    Values of C. An int is the length of a logarithmic grid from 1e-3 to 1e3 (for quantiles and `KernelSVR` times the
+    spread of y), a float is one value; the order of a sequence is kept in all results. A :class:`GridEdgeWarning` says
+    so if the best score lies at an end of the grid and still rises there.
 lambdas : float or sequence of float, optional
     Values of λ in place of `Cs`: C = 1 / (2 n_samples λ).
 cv : int, splitter, iterable, "loo" or None, default=5
@@ -94,8 +96,9 @@ dtype : {{"auto", "float32", "float64"}}, default="auto"
 n_jobs : int, optional
     Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
     (``GridSearchCV(n_jobs=…)``) pass 1.
-random_state : int, RandomState or None, default=None
-    Seed of the folds, of "sigest" and of the rule that chooses landmarks.
+random_state : int, RandomState or None, default=0
+    Seed of the folds, of "sigest" and of the rule that chooses landmarks: an int gives the same answer for the same
+    data; None draws anew at each fit.
 verbose : int, default=0
     1 shows a live line of progress.
 """

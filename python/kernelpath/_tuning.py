@@ -23,8 +23,34 @@ Matrix = npt.NDArray[np.float64]
 # What makes probabilities of decision values, one a machine; empty where nothing does.
 Calibration = list[Any]
 
-# Loss, its constant, targets, weights (None: all 1), and the rows these are of (None: all).
-Task = tuple[str, float, Matrix, Weights | None, npt.NDArray[np.int64] | None]
+
+@dataclass(frozen=True)
+class Task:
+    """One machine, as Rust reads it.
+
+    Attributes
+    ----------
+    loss, constant : str, float
+        Name of the loss, and its τ, ε or δ (0 if it has none).
+    y : ndarray
+        Targets.
+    weight : ndarray or None
+        Weights of the targets in the loss, class weights among them; None: all 1.
+    score_weight : ndarray or None
+        Weights of the targets in scores and calibration; None: as in the loss.
+    rows : ndarray or None
+        The rows of X these are of; None: all.
+    c_factor : float
+        What C is multiplied with.
+    """
+
+    loss: str
+    constant: float
+    y: Matrix
+    weight: Weights | None = None
+    score_weight: Weights | None = None
+    rows: npt.NDArray[np.int64] | None = None
+    c_factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -108,18 +134,31 @@ def held_out_values(tuned: list[Tuned]) -> Matrix:
     return np.column_stack([t.surface.oof_at(t.best) for t in tuned])
 
 
-def tuned_apart(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
-    """Each machine by its own scores, all at the γ of the best mean score."""
-    scores = [held_out.scores(surface) for surface in surfaces]
+def tuned_apart(
+    surfaces: list[Surface],
+    Cs: Grid,
+    held_out: HeldOut,
+    settings: Settings,
+    of_machines: list[HeldOut] | None = None,
+    relative: Callable[[int, Matrix], Matrix] = lambda _, scores: scores,
+) -> list[Tuned]:
+    """Each machine by its own scores, all at the γ of the best mean score.
+
+    `of_machines` is the data as the scorer of each machine sees it, if that is not the same for all; `relative` makes
+    scores of a machine comparable with those of others.
+    """
+    data = of_machines or [held_out] * len(surfaces)
+    scores = [of.scores(surface) for of, surface in zip(data, surfaces, strict=True)]
     n_gammas = len(surfaces[0].paths)
     if len(surfaces) > 1 and n_gammas > 1:
-        means = [mean_and_std(_of_whole_folds(s))[0].reshape(n_gammas, -1) for s in scores]
+        comparable = [relative(k, s) for k, s in enumerate(scores)] if held_out.scorer is None else scores
+        means = [mean_and_std(_of_whole_folds(s))[0].reshape(n_gammas, -1) for s in comparable]
         best_of_gamma = np.array([np.nanmax(np.where(np.isnan(m), -np.inf, m), axis=1) for m in means]).mean(axis=0)
         outside = np.arange(n_gammas).repeat(len(Cs) // n_gammas) != np.argmax(best_of_gamma)
     else:
         outside = np.zeros(len(Cs), dtype=bool)
     choices = [
-        _chosen([surface], np.where(outside, np.nan, s), Cs, held_out, settings)
+        choose([surface], np.where(outside, np.nan, s), Cs, held_out, settings)
         for surface, s in zip(surfaces, scores, strict=True)
     ]
     return [Tuned(*of_machine) for of_machine in zip(surfaces, scores, choices, strict=True)]
@@ -128,7 +167,7 @@ def tuned_apart(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: 
 def tuned_jointly(surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
     """All machines at one C and γ, by the scores of the model they make together."""
     scores = held_out.joint_scores(surfaces)
-    best = _chosen(surfaces, scores, Cs, held_out, settings)
+    best = choose(surfaces, scores, Cs, held_out, settings)
     return [Tuned(surface, scores, best) for surface in surfaces]
 
 
@@ -145,7 +184,8 @@ def check_tunable(folds: Folds, n_Cs: int, n_rows: int, selection: str, scorer: 
         raise ValueError("selection='1se' needs the scores of at least 2 folds; use selection='best'")
 
 
-def _chosen(surfaces: list[Surface], scores: Matrix, Cs: Grid, held_out: HeldOut, settings: Settings) -> int:
+def choose(surfaces: list[Surface], scores: Matrix, Cs: Grid, held_out: HeldOut, settings: Settings) -> int:
+    """The place of the machines' C and γ, given the scores of each place."""
     refitted = np.all([surface.status[-1] != NOT_RUN for surface in surfaces], axis=0)
     candidates = np.where(refitted, _of_whole_folds(scores), np.nan)
     if not (refitted & np.isfinite(candidates).all(axis=0)).any():

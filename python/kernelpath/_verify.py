@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,9 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     support = model.support_ if rows is None else np.searchsorted(rows, model.support_)
     _check_same_rows(model, X, support)
     twin = copy.copy(model)  # whose classes and machines are made anew
-    tasks = twin._tasks(y, weight)
+    settings = Settings.of(model, None)
+    # C_ is each machine's own.
+    tasks = [replace(task, c_factor=1.0) for task in twin._tasks(y, weight, settings)]
     if not np.array_equal(getattr(twin, "classes_", 0), getattr(model, "classes_", 0)):
         raise ValueError(
             f"y has not the classes that the model was fitted on, {model.classes_.tolist()}; verify needs the data of "
@@ -49,14 +52,13 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     else:  # one machine of all classes
         coefs = [(model.dual_coef_, model.intercept_)]
 
-    settings = Settings.of(model, None)
     kernel = model._kernel
     matrix = called(model.kernel, X, X) if callable(model.kernel) else X
     is_low_rank = hasattr(model, "landmarks_")
     basis = _basis(model, matrix, support, settings.n_threads) if is_low_rank else None
     proofs = []
     for k, (task, (coef, intercept)) in enumerate(zip(tasks, coefs, strict=True)):
-        own = task[4]
+        own = task.rows
         if not is_low_rank:
             spread = np.zeros((len(coef), X.shape[0]))
             spread[:, support] = coef

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
 from kernelpath._folds import spread
 from kernelpath._multiclass import Machines, Multinomial
-from kernelpath._results import cv_results
 from kernelpath._scoring import (
     OutOfFoldClassifier,
     OutOfFoldProbabilities,
@@ -85,7 +84,11 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         """
         return predicted_labels(self.decision_function(X), self.classes_)
 
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None) -> list[Task]:
+    def _losses(self) -> Loss:
+        """The loss of a machine."""
+        raise NotImplementedError
+
+    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
         check_classification_targets(y)
         loss = self._losses()
         multi_class = self._checked_multi_class()
@@ -94,21 +97,22 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
             raise ValueError(
                 f"{type(self).__name__} separates at least 2 classes, but y has 1 class: {self.classes_.tolist()}"
             )
-        weight = with_class_weights(self.class_weight, self.classes_, index, weight)
+        in_loss = with_class_weights(self.class_weight, self.classes_, index, weight)
+        in_scores = np.ones(len(index)) if weight is None and in_loss is not None else weight
         self.machines_: list[tuple[Any, Any]] = []
         self._machines = self._arrangements[multi_class](len(self.classes_)) if len(self.classes_) > 2 else None
-        self._has_loss_axis = False
+        self._has_loss_axis = self._is_joint = False
         if self._machines is None:
-            return [(*loss, np.where(index == 1, 1.0, -1.0), weight, None)]
+            return [Task(*loss, np.where(index == 1, 1.0, -1.0), in_loss, in_scores)]
         self.machines_ = self._machines.names(self.classes_)
         if not self.machines_:
-            return [(multi_class, 0.0, index.astype(np.float64), weight, None)]
-        self._has_loss_axis = True
+            return [Task(multi_class, 0.0, index.astype(np.float64), in_loss, in_scores)]
+        self._has_loss_axis, self._is_joint = True, self.tune == "joint"
         tasks = []
         for m in range(len(self.machines_)):
             targets, rows = self._machines.targets(m, index)
-            own = weight if weight is None or rows is None else weight[rows]
-            tasks.append((*loss, targets, own, rows))
+            own_loss, own_scores = (w if w is None or rows is None else w[rows] for w in (in_loss, in_scores))
+            tasks.append(Task(*loss, targets, own_loss, own_scores, rows))
         return tasks
 
     def _checked_multi_class(self) -> str:
@@ -145,22 +149,6 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         jointly = self._machines is not None and self.tune == "joint"
         return (tuned_jointly if jointly else tuned_apart)(surfaces, Cs, held_out, settings)
 
-    def _keep_choice(self, tuned: list[Tuned], Cs: Grid, gammas: Grid | None, split_columns: bool) -> None:
-        if self._machines is None or self.tune == "each":
-            super()._keep_choice(tuned, Cs, gammas, split_columns)
-            return
-        # The machines are one model: its gap is their worst.
-        scores, best = tuned[0].scores, tuned[0].best
-        gaps = np.max([t.surface.gaps for t in tuned], axis=0)
-        status = np.array([t.surface.status for t in tuned])
-        first_short = (status != "converged").argmax(axis=0)
-        worst = np.take_along_axis(status, first_short[None], axis=0)[0]
-        self.scores_ = self._by_gamma(scores)
-        self.cv_results_ = cv_results(scores, gaps, worst, Cs, gammas, split_columns)
-        self.best_index_ = best % len(self.Cs_)
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        self.C_ = float(Cs[best])
-
     def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
         super()._keep_model(tuned, X, y, rows, n_rows)
         support = self.support_ if rows is None else np.searchsorted(rows, self.support_)
@@ -171,13 +159,6 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
             super()._keep_oof(tuned, rows, n_rows)
             return
         self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
-
-    def _by_table(self) -> Iterable[tuple[Any, ...]]:
-        if self._machines is None or self.tune == "each":
-            return super()._by_table()
-        n_models = len(self.Cs_) * len(self.gammas_)
-        flat = [array.reshape(-1, n_models) for array in (self.gaps_, self.status_, self.n_support_path_)]
-        return [(self.scores_, flat[0], flat[1], flat[2].max(axis=0), self.best_index_)]
 
     def _heading(self, k: int) -> str:
         if self._machines is None or self.tune == "joint":
@@ -364,8 +345,8 @@ class KernelLogistic(_KernelClassifier):
         if not isinstance(self._machines, Multinomial):
             return super()._fitted_paths(X, tasks, **arguments)
         del arguments["solver"]
-        (_, _, targets, weight, _) = tasks[0]
-        index = targets.astype(np.int64)
+        (task,) = tasks
+        index = task.y.astype(np.int64)
         for k, (train, _) in enumerate(arguments["folds"] or ()):
             missing = np.flatnonzero(np.bincount(index[train], minlength=len(self.classes_)) == 0)
             if missing.size:
@@ -373,7 +354,7 @@ class KernelLogistic(_KernelClassifier):
                     f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
                     "one; use fewer or stratified folds, or leave the class out"
                 )
-        return [_core.fit_multinomial(X, index, weight, **arguments)]
+        return [_core.fit_multinomial(X, index, task.weight, task.score_weight, **arguments)]
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
         self.oof_proba_ = spread(self._probabilities(held_out_values(tuned), []), rows, n_rows)

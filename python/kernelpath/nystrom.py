@@ -48,7 +48,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Precision of the features, which are computed in float64; "auto" is that of X.
     n_jobs : int, optional
         Threads: None and -1 use all cores. Results do not depend on it.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed of the rule and of "sigest".
 
     Attributes
@@ -92,7 +92,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rank: int | None = None,
         dtype: Any = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma

@@ -7,57 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
 from sklearn.metrics import mean_pinball_loss
-from sklearn.model_selection import KFold
 
-from kernelpath._base import _KernelPathBase
-from kernelpath._scoring import OutOfFoldRegressor
-from kernelpath._settings import Loss, choice, level, levels, number
+from kernelpath import _core
+from kernelpath._settings import Loss, Settings, choice, level, levels
 from kernelpath._shared import Parameters, estimator
-from kernelpath._tuning import Tuned
+from kernelpath._targets import RegressorBase, TargetsBase, auto_or_number, encoded
+from kernelpath._tuning import Task, Tuned
+from kernelpath._weights import Weights
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-
-class _KernelRegressor(RegressorMixin, _KernelPathBase):
-    """Targets are numbers, and predictions are the values f."""
-
-    _splitter = KFold
-
-    def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Predicted targets f(x) = Σᵢ βᵢ k(xᵢ, x) + b.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._decision_values(X)[:, 0]
-
-    def _encode(self, y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        if y.dtype.kind not in "biufO":
-            raise ValueError(f"y must hold numbers, got dtype {y.dtype}, such as {y[0]!r}; encode or convert it first")
-        try:
-            targets = np.ascontiguousarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must hold numbers, but {_first_non_number(y)}; encode or convert it first") from None
-        bad = np.flatnonzero(~np.isfinite(targets))
-        if bad.size:
-            raise ValueError(f"y must hold finite numbers, got {targets[bad[0]]} in row {bad[0]}")
-        return targets
-
-    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Any) -> OutOfFoldRegressor:
-        return OutOfFoldRegressor(values)
+# What "auto" stands for, in units of the spread of the targets. The usual δ is 1.35 times the spread of the residuals,
+# and that is 0.7 for a model that explains half of the variance.
+AUTO_EPSILON = 0.1
+AUTO_DELTA = 1.0
 
 
 @estimator(splitter="KFold", score="the negative mean pinball loss")
-class KernelQuantile(_KernelRegressor):
+class KernelQuantile(RegressorBase):
     """Kernel quantile regression of one or several levels τ, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -70,6 +39,10 @@ class KernelQuantile(_KernelRegressor):
     With a float τ the attributes have the shapes below. With a sequence, those of the models gain a leading axis for
     the levels: `C_` has shape (n_taus,), `scores_` (n_taus, n_folds, n_Cs), `dual_coef_` (n_taus, n_SV),
     `oof_decision_` (n_taus, n_samples); `support_` are the rows with β ≠ 0 at any level, and `cv_results_` is a list.
+
+    The spread of y is 1.4826 times the median absolute deviation from the median, which is the standard deviation of
+    normal targets. An integer `Cs` is a grid from 1e-3 to 1e3 times it, so that the unit of y changes nothing: of c·y
+    the predictions are c times those of y.
 
     Parameters
     ----------
@@ -154,14 +127,16 @@ class KernelQuantile(_KernelRegressor):
         ]
         return -float(np.mean(losses))
 
-    def _losses(self) -> Loss | list[Loss]:
+    def _check_parameters(self) -> None:
         if self.noncrossing is not None:
             choice("noncrossing", self.noncrossing, ("sort",))
-        if isinstance(self.tau, Real):
-            self.tau_ = [level("tau", self.tau)]
-            return "quantile", self.tau_[0]
-        self.tau_ = levels("tau", self.tau)
-        return [("quantile", tau) for tau in self.tau_]
+
+    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
+        self._has_loss_axis = not isinstance(self.tau, Real)
+        self.tau_ = levels("tau", self.tau) if self._has_loss_axis else [level("tau", self.tau)]
+        targets = encoded(y)
+        factor = _core.spread(targets, weight) if settings.grid_is_default else 1.0
+        return [Task("quantile", tau, targets, weight, c_factor=factor) for tau in self.tau_]
 
     def _heading(self, k: int) -> str:
         return f"tau={self.tau_[k]:g}" if self._has_loss_axis else ""
@@ -176,7 +151,7 @@ class KernelQuantile(_KernelRegressor):
 
 
 @estimator(splitter="KFold", score="the negative mean absolute error")
-class KernelSVR(_KernelRegressor):
+class KernelSVR(TargetsBase):
     """Kernel support vector regression, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -186,15 +161,31 @@ class KernelSVR(_KernelRegressor):
     on one kernel matrix K shared by all folds, all C's and the refit. A duality gap, computed apart from the solver,
     bounds how far each model is from its optimum.
 
+    The spread of y is 1.4826 times the median absolute deviation from the median, which is the standard deviation of
+    normal targets. An integer `Cs` is a grid from 1e-3 to 1e3 times it, so that the unit of y changes nothing: of c·y
+    the predictions are c times those of y.
+
+    Several targets are the columns of y, all on one kernel matrix. Attributes of the models then have a leading axis
+    for the targets: `Cs_` has shape (n_targets, n_Cs), `C_` (n_targets,), `gaps_` (n_targets, n_folds + 1, n_Cs),
+    `dual_coef_` (n_targets, n_SV), `oof_decision_` (n_targets, n_samples); with ``tune="each"`` `scores_`,
+    `best_index_` and `best_score_`, too, and `cv_results_` is a list. With ``tune="joint"`` `cv_results_` has the C's
+    of the first target.
+
     Parameters
     ----------
-    epsilon : float, default=0.1
-        Half the width ε of the tube around f in which a row costs nothing, in the unit of y.
+    epsilon : float or "auto", default="auto"
+        Half the width ε of the tube around f in which a row costs nothing, in the unit of y. "auto" is 0.1 times the
+        spread of y.
+    tune : {"joint", "each"}, default="joint"
+        Several targets: one place in the grid for all, by the mean of their scores, each in units of the target's
+        spread; or for each target its own C, by its own scores, as in separate fits (γ is one for all).
     {parameters}
 
     Attributes
     ----------
     {attributes}
+    epsilon_ : float or ndarray of shape (n_targets,)
+        The ε used.
 
     Examples
     --------
@@ -207,16 +198,25 @@ class KernelSVR(_KernelRegressor):
     True
     """
 
-    def __init__(self, *, epsilon: float = 0.1, **shared: Unpack[Parameters]) -> None:
+    def __init__(self, *, epsilon: Any = "auto", tune: str = "joint", **shared: Unpack[Parameters]) -> None:
         super().__init__(**shared)
         self.epsilon = epsilon
+        self.tune = tune
 
-    def _losses(self) -> Loss:
-        return "epsilon_insensitive", number("epsilon", self.epsilon, at_least=0.0)
+    _score_growth = 1
+
+    def _loss_of(self, unit: float) -> Loss:
+        return "epsilon_insensitive", auto_or_number("epsilon", self.epsilon, AUTO_EPSILON, unit, at_least=0.0)
+
+    def _grid_factor(self, unit: float, settings: Settings) -> float:
+        return unit if settings.grid_is_default else 1.0
+
+    def _keep_constants(self, losses: list[Loss]) -> None:
+        self.epsilon_ = self._joined(epsilon for _, epsilon in losses)
 
 
 @estimator(splitter="KFold", score="the negative mean loss")
-class KernelRegressor(_KernelRegressor):
+class KernelRegressor(TargetsBase):
     """Kernel regression with the squared, Huber or expectile loss, trained and tuned in one call.
 
     For each C of a path and each fold it solves, exactly,
@@ -225,22 +225,33 @@ class KernelRegressor(_KernelRegressor):
 
     on one kernel matrix K shared by all folds, all C's and the refit. With the squared loss this is kernel ridge
     regression with an intercept, its α = 1 / (2C). A duality gap, computed apart from the solver, bounds how far each
-    model is from its optimum.
+    model is from its optimum. Predictions for c·y are c times those for y.
+
+    Several targets are the columns of y, all on one kernel matrix. Attributes of the models then have a leading axis
+    for the targets: `Cs_` has shape (n_targets, n_Cs), `C_` (n_targets,), `gaps_` (n_targets, n_folds + 1, n_Cs),
+    `dual_coef_` (n_targets, n_SV), `oof_decision_` (n_targets, n_samples); with ``tune="each"`` `scores_`,
+    `best_index_` and `best_score_`, too, and `cv_results_` is a list. With ``tune="joint"`` `cv_results_` has the C's
+    of the first target.
 
     Parameters
     ----------
     loss : {"squared", "huber", "expectile"}, default="squared"
         L(r) = r²; "huber" is r²/2 up to abs(r) = δ and δ (abs(r) − δ/2) beyond, so that outliers pull less;
         "expectile" is τ r² for r > 0 and (1 − τ) r² else.
-    delta : float, default=1.0
-        Where the Huber loss turns linear, in the unit of y.
+    delta : float or "auto", default="auto"
+        Where the Huber loss turns linear, in the unit of y. "auto" is the spread of y.
     tau : float, default=0.5
         Level of the expectile, in (0, 1); 0.5 is the mean.
+    tune : {"joint", "each"}, default="joint"
+        Several targets: one place in the grid for all, by the mean of their scores, each in units of the target's
+        spread; or for each target its own C, by its own scores, as in separate fits (γ is one for all).
     {parameters}
 
     Attributes
     ----------
     {attributes}
+    delta_ : float or ndarray of shape (n_targets,)
+        The δ used; with the Huber loss only.
 
     Examples
     --------
@@ -254,27 +265,33 @@ class KernelRegressor(_KernelRegressor):
     """
 
     def __init__(
-        self, *, loss: str = "squared", delta: float = 1.0, tau: float = 0.5, **shared: Unpack[Parameters]
+        self,
+        *,
+        loss: str = "squared",
+        delta: Any = "auto",
+        tau: float = 0.5,
+        tune: str = "joint",
+        **shared: Unpack[Parameters],
     ) -> None:
         super().__init__(**shared)
         self.loss = loss
         self.delta = delta
         self.tau = tau
+        self.tune = tune
 
-    def _losses(self) -> Loss:
+    _score_growth = 2
+
+    def _loss_of(self, unit: float) -> Loss:
         constants = {
             "squared": 0.0,
-            "huber": number("delta", self.delta, above=0.0),
+            "huber": auto_or_number("delta", self.delta, AUTO_DELTA, unit, above=0.0),
             "expectile": level("tau", self.tau),
         }
         loss = choice("loss", self.loss, tuple(constants))
         return loss, constants[loss]
 
-
-def _first_non_number(y: npt.NDArray[Any]) -> str:
-    for row, value in enumerate(y):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            return f"row {row} is {value!r}"
-    return "some of it is not"
+    def _keep_constants(self, losses: list[Loss]) -> None:
+        if hasattr(self, "delta_"):  # of an earlier fit
+            del self.delta_
+        if self.loss == "huber":
+            self.delta_ = self._joined(delta for _, delta in losses)

@@ -36,6 +36,7 @@ from twin import (
 
 import kernelpath
 from kernelpath import _core
+from kernelpath._tuning import Task
 
 # Kinds of offence. The goal is none of each.
 FALSE_PROOF = "false proof"  # "converged", but the gap recomputed exceeds tol by more than all noise
@@ -591,9 +592,11 @@ class Examination:
                     _, y, weight = call.positional[:3]
                     loss, members_given = MULTINOMIAL, None
                 else:
-                    loss, constant, y, weight, members_given = call.positional[1][m]
-                    if constant != problem.constant:
-                        self.report.offence(INCONSISTENT, f"machine {m}: constant {constant}, not {problem.constant}")
+                    task = call.positional[1][m]
+                    loss, y, weight, members_given = task.loss, task.y, task.weight, task.rows
+                    if task.constant != problem.constant:
+                        text = f"machine {m}: constant {task.constant}, not {problem.constant}"
+                        self.report.offence(INCONSISTENT, text)
                 weight = np.ones(len(y)) if weight is None else weight
                 if loss != problem.loss or not np.array_equal(y, problem.y.astype(y.dtype)):
                     self.report.offence(INCONSISTENT, f"machine {m}: loss or targets are not those asked for")
@@ -770,6 +773,9 @@ class Again:
     def __init__(self, call, kernel, problem, tol, deadline):
         self.call, self.kernel, self.problem, self.tol, self.deadline = call, kernel, problem, tol, deadline
         self.path, self.certificates = None, {}
+        # What the default grid of some losses is multiplied with is part of C.
+        factor = 1.0 if call.multinomial else call.positional[1][0].c_factor
+        self.Cs = call.keywords["cs"] * factor
 
     def solve(self):
         plain = {"kernel": "precomputed", "gamma": 1.0, "dtype": "float64", "folds": None, "low_rank": None}
@@ -778,13 +784,13 @@ class Again:
         K = self.kernel.K.astype(np.float64)
         K = (K + K.T) / 2
         problem, weight = self.problem, self.problem.w.astype(np.float64)
-        keywords["cs"] = np.unique(keywords["cs"])
+        keywords["cs"] = np.unique(self.Cs)
         with contextlib.suppress(ValueError):
             if problem.loss == MULTINOMIAL:
-                self.path = _core.fit_multinomial(K, problem.y, weight, **keywords)
+                self.path = _core.fit_multinomial(K, problem.y, weight, None, **keywords)
             else:
                 keywords["solver"] = "auto"
-                task = (problem.loss, problem.constant, problem.y.astype(np.float64), weight, None)
+                task = Task(problem.loss, problem.constant, problem.y.astype(np.float64), weight)
                 self.path = _core.fit_paths(K, [task], **keywords)[0]
         return keywords["cs"]
 
@@ -793,7 +799,7 @@ class Again:
         if self.path is None and not self.certificates:
             self.cs = self.solve()
         if k not in self.certificates:
-            C = self.call.keywords["cs"][k]
+            C = self.Cs[k]
             if self.path is None:
                 self.certificates[k] = Certificate(Value(np.nan, np.nan), Value(np.nan, np.nan))
             else:

@@ -27,6 +27,14 @@ def gram(X, Z, kernel="rbf", gamma=1.0, degree=3, coef0=0.0):
     )()
 
 
+def spread(y, weight=None):
+    """1.4826 times the median absolute deviation from the median; `weight`, of integers, repeats targets."""
+    y = np.repeat(y, 1 if weight is None else np.asarray(weight, dtype=int))
+    deviations = np.abs(y - np.median(y))
+    candidates = 1.482602218505602 * np.median(deviations), np.sqrt(np.pi / 2) * deviations.mean(), np.abs(y).max()
+    return next((value for value in candidates if value > 0), 1.0)
+
+
 def asymmetry(tau, r):
     return np.where(r >= 0, tau, 1 - tau)
 

@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 from sklearn.svm import SVC
 
 from kernelpath import KernelDWD, KernelLogistic, KernelRegressor, KernelSVC, _core
+from kernelpath._tuning import Task
 
 CS = [30.0, 0.3, 3.0]  # not sorted, on purpose
 EXACT = {"gamma": 0.4, "tol": 1e-10, "dtype": "float64", "Cs": CS}
@@ -80,7 +81,7 @@ def test_objective_of_every_fold_is_that_of_the_refit(small):
     K = naive.gram(X, X, "rbf", 0.4)
     (path,) = _core.fit_paths(
         X,
-        [("hinge", 0.0, y.astype(float), None, None)],
+        [Task("hinge", 0.0, y.astype(float))],
         solver="auto",
         kernel="rbf",
         gamma=0.4,

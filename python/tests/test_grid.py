@@ -6,9 +6,19 @@ import warnings
 import numpy as np
 import pytest
 from children import finished_within
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR
+from kernelpath import (
+    GridEdgeWarning,
+    KernelDWD,
+    KernelLogistic,
+    KernelQuantile,
+    KernelRegressor,
+    KernelSVC,
+    KernelSVR,
+    NystromFeatures,
+)
 
 REPEATED = np.r_[np.geomspace(0.1, 1, 3), np.geomspace(1, 100, 4)]
 ESTIMATORS = {
@@ -141,3 +151,96 @@ def test_weights_of_wide_ratios_and_zeros(name, kind):
         model = made(name, kind, Cs=[1e-3, 1.0], cv=3).fit(X, y, sample_weight=weight)
     assert np.isfinite(model.gaps_).all()
     assert (model.status_ == "converged").mean() > 0.7
+
+
+# ------------------------------------------------------------------------------------------- the edge of the grid
+
+
+def rings(n=300):
+    """Classes that need a large C, in rings."""
+    rng = np.random.default_rng(0)
+    angle, outer = rng.uniform(0, 2 * np.pi, n), rng.integers(0, 2, n)
+    radius = 1.0 + 0.5 * outer + 0.1 * rng.standard_normal(n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), outer
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"Cs": [1e-3, 1e-2, 0.1]},
+            r"The chosen C=0.1 is the largest of the 3 tried.*Pass larger values, too, in Cs",
+        ),
+        ({"Cs": [0.1, 1e-3, 1e-2]}, r"from C=0.01. Pass larger values, too, in Cs"),
+        (
+            {"lambdas": [0.01, 1.0, 10.0]},
+            r"The chosen lambda=0.01 is the smallest.*Pass smaller values, too, in lambdas",
+        ),
+        (
+            {"Cs": 1.0, "gamma": [1e-3, 1e-2, 0.1]},
+            r"The chosen gamma=0.1 is the largest.*Pass larger values.*in gamma",
+        ),
+        ({"Cs": 1.0, "gamma": [3e3, 1e3, 1e2]}, r"The chosen gamma=100 is the smallest.*Pass smaller values.*in gamma"),
+        ({"Cs": [1e-2, 0.1], "cv": "loo"}, r"The chosen C=0.1 is the largest"),
+    ],
+)
+def test_a_score_that_rises_at_the_edge_is_said(parameters, message):
+    X, y = rings()
+    with pytest.warns(GridEdgeWarning, match=message) as record:
+        model = KernelSVC(**({"gamma": 1.0, "cv": 5} | parameters), scoring=None).fit(X, y)
+    assert len(record) == 1
+    # The rise and its standard error are those of the scores.
+    if "lambdas" not in parameters and "cv" not in parameters and np.ndim(parameters["Cs"]):
+        inner = list(model.Cs_).index(1e-2)
+        rise = model.scores_[:, model.best_index_] - model.scores_[:, inner]
+        error = rise.std(ddof=1) / np.sqrt(5)
+        assert f"by {rise.mean():.2g} ± {error:.1g} from" in str(record[0].message)
+        assert rise.mean() > error
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"Cs": [0.1, 1.0, 10.0, 100.0, 1000.0]},  # a plateau
+        {"Cs": 1.0},
+        {"Cs": 1.0, "cv": None},
+        {"Cs": [1e-4, 1e-3, 1e-2], "selection": "1se", "gamma": 1e-6},  # nothing to learn: no rise
+    ],
+)
+def test_no_word_where_the_score_does_not_rise(parameters):
+    X, y = rings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GridEdgeWarning)
+        KernelSVC(**({"gamma": 1.0, "cv": 5} | parameters)).fit(X, y)
+
+
+def test_each_machine_and_level_has_its_own_word():
+    X, y = rings()
+    target = X[:, 0] * X[:, 1]
+    with pytest.warns(GridEdgeWarning, match=r"tau=0.2: The chosen C=0.1(.|\n)*tau=0.8: The chosen C=0.1"):
+        KernelQuantile(tau=[0.2, 0.8], Cs=[1e-2, 0.1], gamma=1.0).fit(X, target)
+    labels = y + 2 * (X[:, 0] > 0)
+    with pytest.warns(GridEdgeWarning, match=r"^The chosen C=0.1"):
+        KernelSVC(Cs=[1e-2, 0.1], gamma=1.0).fit(X, labels)
+    with pytest.warns(GridEdgeWarning, match=r"0 against 1: The chosen C=0.1"):
+        KernelSVC(Cs=[1e-2, 0.1], gamma=1.0, tune="each").fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "model", [KernelSVC(), KernelSVC(low_rank=True, n_landmarks=30), KernelQuantile(), KernelLogistic(Cs=5)]
+)
+def test_the_same_data_has_the_same_answer(model):
+    """Folds, bandwidths and landmarks are drawn from seed 0 unless another is given."""
+    X, y = rings(150)
+    first, second, seeded = (clone(model).set_params(**p).fit(X, y) for p in ({}, {}, {"random_state": 0}))
+    np.testing.assert_array_equal(first.scores_, second.scores_)
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    np.testing.assert_array_equal(first.scores_, seeded.scores_)
+    other = clone(model).set_params(random_state=1).fit(X, y)
+    assert not np.array_equal(first.scores_, other.scores_)
+
+
+def test_the_same_features_each_time():
+    X, _ = rings(150)
+    first, second = (NystromFeatures(n_landmarks=20).fit_transform(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)

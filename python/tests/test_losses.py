@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from sklearn.svm import SVR
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
+from kernelpath._tuning import Task
 
 # loss: (estimator, its parameters, constant, the solvers that fit)
 CASES = {
@@ -120,7 +121,7 @@ def fit_path(loss, X, y, **options):
         "max_iter": 1_000_000,
         "dtype": "float64",
     }
-    (path,) = _core.fit_paths(X, [(*pair(loss), y, None, None)], **defaults | options)
+    (path,) = _core.fit_paths(X, [Task(*pair(loss), y)], **defaults | options)
     return path
 
 
@@ -752,8 +753,8 @@ def test_kinds_of_targets(loss):
         np.testing.assert_array_equal(estimator(loss, **options).fit(X, given_y).oof_path_, reference.oof_path_)
 
 
-@pytest.mark.parametrize("loss", REGRESSION)
-def test_column_of_targets_is_a_warning(loss):
+def test_column_of_targets_of_a_quantile_is_a_warning():
+    loss = "quantile"
     X, y = problem(loss)
     options = {"Cs": CS, "cv": 3, "gamma": GAMMA, "random_state": 0}
     with pytest.warns(DataConversionWarning, match="column-vector y"):

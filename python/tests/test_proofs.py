@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from campaign import recorded
-from naive import gram
+from naive import gram, spread
 from scipy.spatial.distance import cdist
 from sklearn.datasets import make_moons
 from twin import Certificate, LowRank, Problem, certificate, exact_kernel, given_kernel
@@ -81,9 +81,9 @@ def test_median_regression_on_the_mixture(mixture, C):
         (KernelLogistic(), "logistic", 0.0),
         (KernelDWD(), "dwd", 0.0),
         (KernelQuantile(tau=0.3), "quantile", 0.3),
-        (KernelSVR(), "epsilon_insensitive", 0.1),
+        (KernelSVR(), "epsilon_insensitive", "auto"),
         (KernelRegressor(), "squared", 0.0),
-        (KernelRegressor(loss="huber"), "huber", 1.0),
+        (KernelRegressor(loss="huber"), "huber", "auto"),
         (KernelRegressor(loss="expectile", tau=0.8), "expectile", 0.8),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -94,6 +94,8 @@ def test_every_model_of_the_default_grid(model, loss, constant, dtype):
     X, y = make_mixture(150, 4, random_state=1)
     if not hasattr(model, "class_weight"):
         y = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(len(X))
+    if constant == "auto":
+        constant = {"epsilon_insensitive": 0.1, "huber": 1.0}[loss] * spread(y)
     model = model.set_params(dtype=dtype, Cs=12, cv=2, random_state=0)
     with recorded() as calls:
         model.fit(X, y)

@@ -76,6 +76,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job sta
 import sys
 import numpy as np
 from kernelpath import _core
+from kernelpath._tuning import Task
 rng = np.random.RandomState(0)
 X = rng.standard_normal(({n}, {p}))
 y = np.where(rng.rand({n}) < 0.5, 1.0, -1.0)
@@ -90,7 +91,7 @@ def progress(done, total, phase):
 progress(0, 0, "kernel")
 try:
     _core.fit_paths(
-        X, [("hinge", 0.0, y, None, None)], solver="auto", kernel="laplacian", gamma=1.0 / {p}, degree=3, coef0=0.0,
+        X, [Task("hinge", 0.0, y)], solver="auto", kernel="laplacian", gamma=1.0 / {p}, degree=3, coef0=0.0,
         cs=np.logspace(-2, 6, 60), folds=folds,
         tol=1e-12, max_iter=10**9, dtype="float32", n_threads=2, time_budget=None, progress=progress,
     )

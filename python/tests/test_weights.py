@@ -83,7 +83,7 @@ def test_against_scikit_learn(data):
     ours = KernelSVC(Cs=3.0, cv=None, gamma=0.5, tol=1e-10).fit(X, y > 0, sample_weight=weight)
     theirs = SVC(C=3.0, gamma=0.5, tol=1e-10).fit(X[weight > 0], y[weight > 0] > 0, sample_weight=weight[weight > 0])
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
-    ours = KernelSVR(Cs=3.0, cv=None, gamma=0.5, tol=1e-10).fit(X, y, sample_weight=weight)
+    ours = KernelSVR(Cs=3.0, cv=None, gamma=0.5, tol=1e-10, epsilon=0.1).fit(X, y, sample_weight=weight)
     theirs = SVR(C=3.0, gamma=0.5, tol=1e-10).fit(X[weight > 0], y[weight > 0], sample_weight=weight[weight > 0])
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-5)
 
@@ -100,8 +100,44 @@ def test_class_weights_multiply(data, class_weight):
     }.get(class_weight if isinstance(class_weight, str) else "")
     if factors is None:
         factors = np.array([class_weight.get(0, 1.0), class_weight.get(1, 1.0)])
-    plain = ours.set_params(class_weight=None).fit(X, labels, sample_weight=weight * factors[labels])
+    plain = KernelSVC(Cs=ours.C_, cv=None, gamma=0.5, tol=1e-10)
+    plain.fit(X, labels, sample_weight=weight * factors[labels])
     np.testing.assert_allclose(plain.decision_function(X), f, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_classes"),
+    [
+        (KernelSVC(probability=True), 2),
+        (KernelDWD(probability="isotonic"), 2),
+        (KernelSVC(probability=True), 3),
+        (KernelSVC(multi_class="ovr", probability=True, tune="each"), 3),
+        (KernelLogistic(multi_class="multinomial"), 3),
+        (KernelLogistic(multi_class="multinomial", low_rank=True, n_landmarks=40), 3),
+        (KernelSVC(low_rank=True, n_landmarks=40), 2),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_weights_are_in_the_loss_only(model, n_classes, weighted):
+    """Scores and calibrated probabilities mean what they mean without class weights: of rows as they come."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((240, 3))
+    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(240), [1.2, 1.8][: n_classes - 1])
+    weight = rng.integers(1, 4, 240).astype(float) if weighted else None
+    model = clone(model).set_params(class_weight="balanced", Cs=[0.1, 1.0, 10.0], cv=4, gamma=0.3)
+    model.fit(X, y, sample_weight=weight)
+    counts = np.ones(240) if weight is None else weight
+    if model.tune == "joint":
+        by_scorer = clone(model).set_params(scoring="accuracy").fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.scores_, by_scorer.scores_, rtol=1e-12)
+        assert model.C_ == by_scorer.C_
+    if getattr(model, "probability", False):
+        prevalence = np.bincount(y, counts) / counts.sum()
+        mean = np.average(model.oof_proba_, axis=0, weights=counts)
+        np.testing.assert_allclose(mean, prevalence, atol=0.03)
+    # And they are in the loss.
+    unweighted = clone(model).set_params(class_weight=None).fit(X, y, sample_weight=weight)
+    assert np.abs(model.decision_function(X) - unweighted.decision_function(X)).max() > 0.01
 
 
 def test_scores_are_weighted(data):

@@ -75,6 +75,17 @@ fn bandwidth(
     })
 }
 
+/// A robust spread of targets, > 0; `weight` counts rows.
+#[pyfunction]
+#[pyo3(signature = (y, weight=None))]
+fn spread(y: PyReadonlyArray1<'_, f64>, weight: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<f64> {
+    let (y, weight) = (y.as_array().to_vec(), weight.map(|weight| weight.as_array().to_vec()));
+    if weight.as_ref().is_some_and(|weight| weight.len() != y.len()) {
+        return Err(PyValueError::new_err("weight must have one entry a target"));
+    }
+    Ok(kernelpath::spread(&y, weight.as_deref()))
+}
+
 /// The kernel between the rows of X and of Z.
 #[pyfunction]
 #[pyo3(signature = (X, Z, *, kernel, gamma, degree, coef0, n_threads=0))]
@@ -400,18 +411,29 @@ fn control(time_budget: Option<f64>) -> PyResult<Control> {
     Ok(Control::new(time_budget.map(seconds).transpose()?))
 }
 
-/// A task as Python gives it: the name and the constant (0 if it has none) of its loss, targets, weights (None: all 1),
-/// and the rows these are of (None: all).
-type PyTask<'py> =
-    (String, f64, PyReadonlyArray1<'py, f64>, Option<PyReadonlyArray1<'py, f64>>, Option<PyReadonlyArray1<'py, i64>>);
+/// A task as Python gives it.
+#[derive(FromPyObject)]
+struct PyTask<'py> {
+    loss: String,
+    /// That of the loss; 0 if it has none.
+    constant: f64,
+    y: PyReadonlyArray1<'py, f64>,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
+    rows: Option<PyReadonlyArray1<'py, i64>>,
+    score_weight: Option<PyReadonlyArray1<'py, f64>>,
+    c_factor: f64,
+}
 
 fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
-    let (name, constant, y, weight, rows) = task;
+    let PyTask { loss, constant, y, weight, rows, score_weight, c_factor } = task;
+    let numbers = |values: &Option<PyReadonlyArray1<'_, f64>>| values.as_ref().map(|v| v.as_array().to_vec());
     let row = |i: &i64| usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("negative row index {i}")));
     Ok(Task {
-        loss: unwrap(Loss::from_name(name, *constant))?,
+        loss: unwrap(Loss::from_name(loss, *constant))?,
         y: y.as_array().to_vec(),
-        weight: weight.as_ref().map(|weight| weight.as_array().to_vec()),
+        weight: numbers(weight),
+        score_weight: numbers(score_weight),
+        c_factor: *c_factor,
         rows: rows.as_ref().map(|rows| rows.as_array().iter().map(row).collect()).transpose()?,
     })
 }
@@ -509,14 +531,14 @@ fn verify<'py>(
     let settings = Settings { tol, max_iter };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
     let control = Control::default();
-    let certificate = if task.0 == "multinomial" {
-        let (_, _, y, weight, _) = &task;
-        let y: Vec<usize> = y.as_array().iter().map(|y| *y as usize).collect();
-        let weight = weight.as_ref().map(|weight| weight.as_array().to_vec());
+    let certificate = if task.loss == "multinomial" {
+        let y: Vec<usize> = task.y.as_array().iter().map(|y| *y as usize).collect();
+        let weight = task.weight.as_ref().map(|weight| weight.as_array().to_vec());
         let request = kernelpath::Multinomial {
             x,
             y: &y,
             weight: weight.as_deref(),
+            score_weight: None,
             kernel,
             cs: &[C],
             folds: Folds::None,
@@ -786,6 +808,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PathFit>()?;
     module.add_class::<multinomial::MultinomialFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
+    module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(decision, module)?)?;
     module.add_function(wrap_pyfunction!(nystrom, module)?)?;

@@ -11,13 +11,14 @@ use crate::{Found, Pairs, control, held_out, kernel_fn, matrix, of_records, read
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
 /// class of each row, from 0. On one kernel matrix, or on the features of `low_rank`.
 #[pyfunction]
-#[pyo3(signature = (X, y, weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
+#[pyo3(signature = (X, y, weight, score_weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub fn fit_multinomial<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     y: PyReadonlyArray1<'py, i64>,
     weight: Option<PyReadonlyArray1<'py, f64>>,
+    score_weight: Option<PyReadonlyArray1<'py, f64>>,
     kernel: &str,
     gamma: f64,
     degree: u32,
@@ -36,13 +37,14 @@ pub fn fit_multinomial<'py>(
     let x = Matrix::borrow(X, "X")?;
     let class = |y: &i64| usize::try_from(*y).map_err(|_| PyValueError::new_err(format!("negative class {y}")));
     let y = y.as_array().iter().map(class).collect::<PyResult<Vec<usize>>>()?;
-    let weight = weight.map(|weight| weight.as_array().to_vec());
+    let [weight, score_weight] = [weight, score_weight].map(|weight| weight.map(|weight| weight.as_array().to_vec()));
     let cs = cs.as_array().to_vec();
     let control = control(time_budget)?;
     let request = Multinomial {
         x: x.rows()?,
         y: &y,
         weight: weight.as_deref(),
+        score_weight: score_weight.as_deref(),
         kernel: kernel_fn(kernel, gamma, degree, coef0)?,
         cs: &cs,
         folds: read_folds(folds)?,

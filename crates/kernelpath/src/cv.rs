@@ -26,6 +26,7 @@ use crate::pairs::Pairs;
 use crate::path::check_cs;
 use crate::problem::{Settings, Shared, Status};
 use crate::solver::{ClosedForm, Engine, Newton, Size, Solver, Working, spectral};
+use crate::spread::in_units;
 use crate::walk::walk;
 
 /// One split of the rows. A training row named twice counts twice.
@@ -128,14 +129,18 @@ pub struct Task {
     pub rows: Option<Vec<usize>>,
     /// A target for each of these rows.
     pub y: Vec<f64>,
-    /// A weight for each of these rows, > 0 or 0; `None`: all 1.
+    /// A weight for each of these rows in the loss, > 0 or 0; `None`: all 1.
     pub weight: Option<Vec<f64>>,
+    /// The same for the scores of held-out rows; `None`: as in the loss.
+    pub score_weight: Option<Vec<f64>>,
+    /// What C is multiplied with for this task, > 0: machines whose targets have different units share a grid so.
+    pub c_factor: f64,
 }
 
 impl Task {
     /// All rows, of weight 1.
     pub fn new(loss: Loss, y: &[f64]) -> Self {
-        Self { loss, rows: None, y: y.to_vec(), weight: None }
+        Self { loss, rows: None, y: y.to_vec(), weight: None, score_weight: None, c_factor: 1.0 }
     }
 
     /// The place of row `i` of X among its rows.
@@ -151,6 +156,11 @@ impl Task {
     /// Weight of its `k`-th row.
     pub(crate) fn weight(&self, k: usize) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| weight[k])
+    }
+
+    /// Weight of its `k`-th row in a score.
+    fn score_weight(&self, k: usize) -> f64 {
+        self.score_weight.as_ref().map_or_else(|| self.weight(k), |weight| weight[k])
     }
 }
 
@@ -303,17 +313,19 @@ pub(crate) fn fit_paths_on(request: &Request, definite: bool, control: &Control)
         // In a pool of its own: the global one cannot be had where threads are short, and does not say so.
         pool(request.threads)?.install(|| {
             check(request)?;
-            for task in &request.tasks {
-                request.solver.engine(task.loss, task.y.len())?;
-            }
-            let units = units(request, control)?;
-            let may_be_single = request.precision != Precision::Auto || single_proves(request);
-            let (kernel, rows) = (&request.kernel, &units.representative);
-            if may_be_single && request.precision.is_single(kernel, &request.x, rows, control)? {
-                fit_with::<f32>(request, &units, definite, control)
-            } else {
-                fit_with::<f64>(request, &units, definite, control)
-            }
+            in_units(request, |request| {
+                for task in &request.tasks {
+                    request.solver.engine(task.loss, task.y.len())?;
+                }
+                let units = units(request, control)?;
+                let may_be_single = request.precision != Precision::Auto || single_proves(request);
+                let (kernel, rows) = (&request.kernel, &units.representative);
+                if may_be_single && request.precision.is_single(kernel, &request.x, rows, control)? {
+                    fit_with::<f32>(request, &units, definite, control)
+                } else {
+                    fit_with::<f64>(request, &units, definite, control)
+                }
+            })
         })
     };
     each_once(request.cs, |cs| match cs {
@@ -424,7 +436,7 @@ pub(crate) fn check(request: &Request) -> Result<()> {
     let diagonal = largest_diagonal(&request.x, &request.kernel);
     request.tasks.iter().try_for_each(|task| {
         let (slope, value) = task.loss.steepness(&task.y);
-        let weights = (0..task.y.len()).map(|k| task.weight(k));
+        let weights = (0..task.y.len()).map(|k| task.weight(k) * task.c_factor);
         check_products(request.cs, weights, &Scales { slope, value, diagonal })
     })
 }
@@ -447,7 +459,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
     if let Some(k) = task.y.iter().position(|y| !y.is_finite()) {
         return Err(Error::NotFinite { what: "y", value: task.y[k], row: task.row(k), column: 0 });
     }
-    if let Some(weight) = &task.weight {
+    for weight in [&task.weight, &task.score_weight].into_iter().flatten() {
         if weight.len() != rows {
             let why = "one weight a row of X";
             return Err(Error::Length { what: "the weights", got: weight.len(), expected: rows, why });
@@ -455,6 +467,9 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
         if let Some(k) = weight.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
             return Err(Error::Weight { value: weight[k], row: task.row(k) });
         }
+    }
+    if !(task.c_factor > 0.0 && task.c_factor.is_finite()) {
+        return Err(Error::Parameter { name: "c_factor", expected: "a finite number > 0", value: task.c_factor });
     }
     if !task.loss.is_classification() {
         return if (0..rows).any(|k| task.weight(k) > 0.0) { Ok(()) } else { Err(Error::NoWeight) };
@@ -765,7 +780,7 @@ pub(crate) fn path_fit(
     let mean = |own: &[(usize, usize)], f: &[f64]| {
         let (mut sum, mut total) = (0.0, 0.0);
         for &(at, k) in own {
-            let weight = task.weight(k);
+            let weight = task.score_weight(k);
             if weight > 0.0 {
                 sum += weight * if f[at].is_nan() { f[at] } else { task.loss.score(task.y[k], f[at]) };
                 total += weight;

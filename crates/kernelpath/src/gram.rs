@@ -26,25 +26,28 @@ pub trait Entry: Zeroable + Default + Send + Sync + 'static {
     const IS_ROUGH: bool;
 }
 
-/// What a [`residue`] counts: parts of the stored number. The largest, 2¹⁵ of them, is the rounding of single precision.
-const RESIDUE: f64 = 1.0 / (1_u64 << 39) as f64;
+/// Bits of a double's significand that a number in single precision and its [`residue`] leave out.
+const DROPPED_BITS: u32 = 13;
 
 /// Error of a number in single precision with its correction, relative to it.
-pub(crate) const STORAGE_ERROR: f64 = 0.5 * RESIDUE;
+pub(crate) const STORAGE_ERROR: f64 = 1.0 / (1_u64 << 40) as f64;
 
-/// What rounding took from a number, in 16 bits: together with the stored number it has 40 bits.
+/// What rounding took from a number, in 16 bits: how far the bits of the number as a double are from those of the stored
+/// number, in units of 2¹³. Together with the stored number it has 40 bits; [`corrected`] is one addition of integers.
 #[inline(always)]
 pub(crate) fn residue<T: Entry>(value: f64, stored: T) -> i16 {
     let stored = stored.wide();
-    // (Numbers that do not fit, and 0/0, are cut off.)
-    ((value - stored) / (stored * RESIDUE)).round() as i16
+    // (Rounding to single precision moves the bits by 2²⁸ at most; numbers too small for it are cut off.)
+    let moved = value.to_bits().wrapping_sub(stored.to_bits()) as i64;
+    let units = (moved + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
+    // Next to the bits of 0 there are those of numbers that are none.
+    if stored == 0.0 { 0 } else { units.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16 }
 }
 
 /// A stored number with what rounding took from it.
 #[inline(always)]
 pub(crate) fn corrected<T: Entry>(stored: T, residue: i16) -> f64 {
-    let stored = stored.wide();
-    stored + stored * (RESIDUE * f64::from(residue))
+    f64::from_bits(stored.wide().to_bits().wrapping_add_signed(i64::from(residue) << DROPPED_BITS))
 }
 
 impl Entry for f32 {
@@ -345,14 +348,14 @@ impl<T: Entry> Gram<T> {
                         let k = [stretch(rows[q]), stretch(rows[q + 1]), stretch(rows[q + 2]), stretch(rows[q + 3])];
                         let [d0, d1, d2, d3] = [deltas[q], deltas[q + 1], deltas[q + 2], deltas[q + 3]];
                         for (j, f) in f.iter_mut().enumerate() {
-                            *f += (d0 * entry(k[0], j) + d1 * entry(k[1], j))
-                                + (d2 * entry(k[2], j) + d3 * entry(k[3], j));
+                            let two = d1.mul_add(entry(k[1], j), d0.mul_add(entry(k[0], j), *f));
+                            *f = d3.mul_add(entry(k[3], j), d2.mul_add(entry(k[2], j), two));
                         }
                     }
                     for (&r, &d) in rows[done..].iter().zip(&deltas[done..]) {
                         let k = stretch(r);
                         for (j, f) in f.iter_mut().enumerate() {
-                            *f += d * entry(k, j);
+                            *f = d.mul_add(entry(k, j), *f);
                         }
                     }
                 }

@@ -383,6 +383,24 @@ impl Loss {
         if a <= hi { value } else { f64::NEG_INFINITY }
     }
 
+    /// The loss of targets and values divided by `u`: L(y, f) is u^[growth](Self::growth) times its value.
+    pub(crate) fn in_unit(self, u: f64) -> Self {
+        match self {
+            Self::EpsilonInsensitive { epsilon } => Self::EpsilonInsensitive { epsilon: epsilon / u },
+            Self::Huber { delta } => Self::Huber { delta: delta / u },
+            other => other,
+        }
+    }
+
+    /// The power of the unit of y that values and [scores](Self::score) of the loss have; 0 for labels, which have none.
+    pub(crate) fn growth(self) -> i32 {
+        match self {
+            Self::Quantile { .. } | Self::EpsilonInsensitive { .. } => 1,
+            Self::Squared | Self::Huber { .. } | Self::Expectile { .. } => 2,
+            Self::Hinge | Self::SquaredHinge | Self::Logistic | Self::Dwd => 0,
+        }
+    }
+
     /// The scale of f: 1 for labels, the spread of the targets otherwise.
     pub(crate) fn scale(self, y: &[f64]) -> f64 {
         if self.is_classification() {

@@ -23,6 +23,7 @@ use crate::memory::{self, available_memory};
 use crate::nystrom::Nystrom;
 use crate::observe::{Control, Phase};
 use crate::solver::{Engine, Preconditioner, Primal, Reduced, Solver, Working, spectral};
+use crate::spread::in_units;
 
 /// One task on the features of its units, from which `mean` was taken.
 fn fit_task<T: Working>(
@@ -137,11 +138,11 @@ pub fn fit_low_rank(request: &Request, nystrom: &Nystrom, control: &Control) -> 
     let fit = |request: &Request| {
         let fits = pool(request.threads)?.install(|| {
             check_low_rank(request)?;
-            match request.precision {
+            in_units(request, |request| match request.precision {
                 Precision::Auto if !single_proves(request) => fit_with::<f64>(request, nystrom, control),
                 Precision::Double => fit_with::<f64>(request, nystrom, control),
                 Precision::Auto | Precision::Single => fit_with::<f32>(request, nystrom, control),
-            }
+            })
         })?;
         let negative = nystrom.smallest_eigenvalue();
         Ok(fits.into_iter().map(|fit| fit.with_negative_eigenvalue(negative)).collect())

@@ -52,8 +52,10 @@ pub struct Multinomial<'a> {
     pub x: Rows<'a>,
     /// The class of each row, from 0.
     pub y: &'a [usize],
-    /// A weight for each row, > 0 or 0; `None`: all 1.
+    /// A weight for each row in the loss, > 0 or 0; `None`: all 1.
     pub weight: Option<&'a [f64]>,
+    /// The same for the scores of held-out rows; `None`: as in the loss.
+    pub score_weight: Option<&'a [f64]>,
     /// The kernel.
     pub kernel: KernelFn,
     /// Values of C in any order; results keep it.
@@ -77,6 +79,7 @@ impl<'a> Multinomial<'a> {
             x,
             y,
             weight: None,
+            score_weight: None,
             kernel,
             cs,
             folds: Folds::None,
@@ -221,7 +224,7 @@ fn check(request: &Multinomial) -> Result<usize> {
     if request.y.len() != n {
         return Err(Error::Length { what: "y", got: request.y.len(), expected: n, why: "one class a row of X" });
     }
-    if let Some(weight) = request.weight {
+    for weight in [request.weight, request.score_weight].into_iter().flatten() {
         if weight.len() != n {
             let why = "one weight a row of X";
             return Err(Error::Length { what: "the weights", got: weight.len(), expected: n, why });
@@ -408,7 +411,7 @@ fn accuracy(request: &Multinomial, rows: &[usize], f: &[f64]) -> f64 {
     for (&i, f) in rows.iter().zip(f.chunks_exact(f.len() / rows.len())) {
         // Of equal values the first is the prediction.
         let best = f.iter().enumerate().fold(0, |best, (c, value)| if *value > f[best] { c } else { best });
-        let weight = request.weight(i);
+        let weight = request.score_weight.map_or_else(|| request.weight(i), |weight| weight[i]);
         right += if f[0].is_nan() { f64::NAN } else { weight * f64::from(best == request.y[i]) };
         total += weight;
     }
