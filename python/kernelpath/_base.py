@@ -26,7 +26,7 @@ from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._progress import ProgressLine
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
-from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, n_threads
+from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, is_changed, n_threads
 from kernelpath._surface import Path, Surface
 from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._verify import Certificate, verified
@@ -130,6 +130,7 @@ class _KernelPathBase(BaseEstimator):
         started = time.perf_counter()
         settings, scorer = Settings.of(self, low_rank), make_scorer(self.scoring)
         self._check_parameters()
+        self._warn_of_unused_landmarks(settings)
         X, y = self._checked_training(X, y)
         n_rows = len(y)
         weight = checked_weights(sample_weight, n_rows)
@@ -435,6 +436,16 @@ class _KernelPathBase(BaseEstimator):
 
     def _headed(self, k: int, separator: str, text: str) -> str:
         return separator.join(filter(None, [self._heading(k), text]))
+
+    def _warn_of_unused_landmarks(self, settings: Settings) -> None:
+        names = [name for name in ("landmarks", "n_landmarks", "rank") if is_changed(self, name)]
+        if names and settings.low_rank is None and not self.low_rank:
+            have = "has" if len(names) == 1 else "have"
+            warnings.warn(
+                f"{' and '.join(names)} {have} no effect without low_rank=True, in the constructor or in fit",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _warn_of_shortfall(self, settings: Settings) -> None:
         budget = settings.time_budget if self.timed_out_ else None

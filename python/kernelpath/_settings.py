@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -100,7 +101,7 @@ class Settings:
             gamma=_gamma(estimator.gamma),
             degree=_integer("degree", estimator.degree, at_least=1),
             coef0=number("coef0", estimator.coef0),
-            grid=_values("lambdas", "lambda", estimator.lambdas) if by_lambda else _Cs(estimator.Cs),
+            grid=_lambdas(estimator) if by_lambda else _Cs(estimator.Cs),
             grid_is_lambda=by_lambda,
             selection=choice("selection", estimator.selection, SELECTIONS),
             solver=choice("solver", estimator.solver, _core.SOLVERS),
@@ -144,6 +145,14 @@ class Settings:
             if self.grid_is_lambda and "(Cs[" in str(error):
                 raise ValueError(str(error).replace("(Cs[", "(of lambdas[")) from None
             raise
+
+
+def is_changed(estimator: Any, name: str) -> bool:
+    """Whether a parameter is not at its default."""
+    value, parameter = getattr(estimator, name), inspect.signature(type(estimator)).parameters.get(name)
+    if parameter is None:  # a subclass that does not take it
+        return False
+    return not (value is parameter.default or (isinstance(value, str | Real) and value == parameter.default))
 
 
 def n_threads(n_jobs: Any) -> int:
@@ -211,6 +220,16 @@ def _Cs(value: Any) -> Grid:
         default = _core.default_settings()
         return np.geomspace(default["c_min"], default["c_max"], int(value))
     return _values("Cs", "C", value)
+
+
+def _lambdas(estimator: Any) -> Grid:
+    grid = _values("lambdas", "lambda", estimator.lambdas)
+    if is_changed(estimator, "Cs"):
+        raise ValueError(
+            f"lambdas takes the place of Cs, but both were given: Cs={estimator.Cs!r} and "
+            f"lambdas={estimator.lambdas!r}; pass one of them"
+        )
+    return grid
 
 
 def _values(name: str, symbol: str, values: Any) -> Grid:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import inspect
+import reprlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, TypedDict, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
+
+# Keywords of other libraries. Each lists, under a parameter that a class must have, what to use instead in such a class;
+# the first that fits is said. {value} is the value that was given.
+HINTS = {
+    "C": {"Cs": "Cs={value}: one value of C, or several to choose from"},
+    "alpha": {
+        "delta": "Cs=1 / (2 * alpha): the squared loss with this C is KernelRidge with that alpha",
+        "noncrossing": "tau for the level of a quantile, or Cs for the penalty: a large alpha is a small C",
+        "Cs": "Cs: a large alpha is a small C",
+    },
+    "quantile": {
+        "noncrossing": "tau={value}: the level of the quantile",
+        "Cs": "KernelQuantile(tau={value}), which fits quantiles",
+    },
+    "n_components": {
+        "low_rank": "low_rank=True with n_landmarks={value}: landmarks; or with rank={value}: features made from them",
+        "n_landmarks": "n_landmarks={value}: landmarks; or rank={value}: the features made from them",
+    },
+    "decision_function_shape": {
+        "multi_class": "multi_class='ovo' or 'ovr'; decision_function has a column a class with either",
+    },
+}
 
 CLASSIFIER_PARAMETERS = """
 class_weight : dict, "balanced" or None, default=None
@@ -50,7 +76,7 @@ Cs : int, float or sequence of float, default=50
     Values of C. An int is the length of a logarithmic grid from 1e-3 to 1e3, a float is one value; the order
     of a sequence is kept in all results.
 lambdas : float or sequence of float, optional
-    Values of λ in place of `Cs`: C = 1 / (2 n_samples λ).
+    Values of λ in place of `Cs`, which then keeps its default: C = 1 / (2 n_samples λ).
 cv : int, splitter, iterable, "loo" or None, default=5
     An int is the number of shuffled folds, those of ``{splitter}(cv, shuffle=True, random_state=random_state)``;
     any scikit-learn splitter or iterable of (train, test) rows is taken as it is; "loo" is exact leave-one-out.
@@ -198,6 +224,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
 
     def complete(cls: _Class) -> _Class:
         spell_out_signature(cls)
+        explain_unknown_keywords(cls)
         _keep_score_name(cls, score)
         if cls.__doc__ is not None:  # python -OO has none
             classifies = splitter == "StratifiedKFold"
@@ -221,6 +248,34 @@ def spell_out_signature(cls: Any) -> None:
     names = {p.name for p in keywords}
     keywords += [p for p in shared.parameters.values() if p.name not in names]
     cls.__init__.__signature__ = own.replace(parameters=keywords)
+
+
+def explain_unknown_keywords(cls: _Class) -> _Class:
+    """Let the constructor refuse an unknown keyword with the name of the class and the parameter to use instead."""
+    constructor = cls.__init__  # type: ignore[misc]
+    known = [name for name in inspect.signature(constructor).parameters if name != "self"]
+
+    @functools.wraps(constructor)
+    def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
+        for name, value in keywords.items():
+            if name not in known:
+                raise TypeError(_unknown_keyword(type(self).__name__, known, name, value))
+        constructor(self, *arguments, **keywords)
+
+    cls.__init__ = checked  # type: ignore[misc]
+    return cls
+
+
+def _unknown_keyword(kind: str, known: list[str], name: str, value: Any) -> str:
+    message = f"{kind}.__init__() got an unexpected keyword argument {name!r}"
+    for parameter, hint in HINTS.get(name, {}).items():
+        if parameter in known:
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            # An integer would be the length of a grid of Cs.
+            shown = repr(float(value)) if is_number and name == "C" else reprlib.repr(value)
+            return f"{message}. Use {hint.format(value=shown)}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"{message}. Did you mean {close[0]!r}?" if close else message
 
 
 def _keep_score_name(cls: Any, score: str) -> None:

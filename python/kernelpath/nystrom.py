@@ -14,10 +14,12 @@ from kernelpath import _core
 from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._settings import AUTO_GRID, LowRank, _dtype, _gamma, _integer, _kernel, called, n_threads, number
+from kernelpath._shared import explain_unknown_keywords
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
 
 
+@explain_unknown_keywords
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features whose inner products are nearly the kernel: k(x, z) ≈ ⟨φ(x), φ(z)⟩.
 
