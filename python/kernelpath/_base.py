@@ -238,6 +238,29 @@ class _KernelPathBase(BaseEstimator):
             tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
         return "\n".join(self._headed(k, "\n", table) for k, table in enumerate(tables))
 
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The chosen C, and γ if several were tried, as ``set_params`` takes them."""
+        check_is_fitted(self)
+        if np.ndim(self.C_) > 0:
+            raise AttributeError(
+                f"best_params_ is there where one C was chosen, but this {type(self).__name__} has {len(self.C_)}: "
+                "C_ holds them"
+            )
+        gamma = {"gamma": self.gamma_} if len(self.gammas_) > 1 else {}
+        return {"Cs": self.C_, **gamma, **({} if self.lambdas is None else {"lambdas": None})}
+
+    @property
+    def coef_(self) -> npt.NDArray[np.float64]:
+        """With the linear kernel, the coefficients of the features, a line a machine: f = coef_ · x + intercept_."""
+        check_is_fitted(self)
+        if self._kernel["kernel"] != "linear":
+            raise AttributeError(
+                f"coef_ is there with kernel='linear' only; this {type(self).__name__} was fitted with "
+                f"kernel={self._kernel['kernel']!r}"
+            )
+        return np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
+
     def _losses(self) -> Loss | list[Loss]:
         """The loss; or a list of them, fitted on one kernel matrix, whose attributes then have a leading axis."""
         raise NotImplementedError
@@ -334,7 +357,7 @@ class _KernelPathBase(BaseEstimator):
         gamma = settings.gamma
         if isinstance(gamma, str):
             rule = "sigest" if gamma == AUTO_GRID else gamma
-            value = _core.bandwidth(X, settings.kernel, rule, seed, weight)
+            value = bandwidth(X, settings.kernel, rule, seed, weight)
             return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
         return list(gamma)
 
@@ -464,6 +487,11 @@ class _KernelPathBase(BaseEstimator):
         message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
         if message is not None:
             warnings.warn(message, IndefiniteKernelWarning, stacklevel=3)
+
+
+def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None = None) -> float:
+    """γ by a rule: "auto", 1 / n_features, looks at no row."""
+    return 1.0 / X.shape[1] if rule == "auto" else _core.bandwidth(X, kernel, rule, seed, weight)
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

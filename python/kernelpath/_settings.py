@@ -19,7 +19,7 @@ from kernelpath import _core
 from kernelpath._landmarks import checked_landmarks, landmarks_among
 
 AUTO_GRID = "auto-grid"
-BANDWIDTH_RULES = ("sigest", "scale", AUTO_GRID)
+BANDWIDTH_RULES = ("sigest", "scale", "auto", AUTO_GRID)
 DEVICES = ("cpu",)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")

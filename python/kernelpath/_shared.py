@@ -12,8 +12,8 @@ from typing import Any, TypedDict, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
 
-# Keywords of other libraries. Each lists, under a parameter that a class must have, what to use instead in such a class;
-# the first that fits is said. {value} is the value that was given.
+# Keywords of other libraries, and what to use instead: the first line whose parameter the class has. {value} stands for
+# the value that was given.
 HINTS = {
     "C": {"Cs": "Cs={value}: one value of C, or several to choose from"},
     "alpha": {
@@ -64,10 +64,10 @@ kernel : str or callable, default="rbf"
     "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), "precomputed", or a
     function of two arrays of rows that returns the matrix of kernel values between them. Certificates need a positive
     semi-definite kernel, which "sigmoid" mostly is not, nor "poly" with ``coef0 < 0``.
-gamma : float, sequence of float, "sigest", "scale" or "auto-grid", default="sigest"
+gamma : float, sequence of float, "sigest", "scale", "auto" or "auto-grid", default="sigest"
     Bandwidth γ. "sigest" takes it from the distances of pairs of rows (as kernlab and TorchKM do);
-    "scale" is 1 / (n_features · Var(X)). Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and 4 times "sigest"), the
-    best is chosen together with C, and scores and gaps gain an axis for γ before that for C.
+    "scale" is 1 / (n_features · Var(X)), "auto" is 1 / n_features. Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and
+    4 times "sigest"), the best is chosen together with C, and scores and gaps gain an axis for γ before that for C.
 degree : int, default=3
     Degree of the "poly" kernel.
 coef0 : float, default=0.0
@@ -84,6 +84,7 @@ cv : int, splitter, iterable, "loo" or None, default=5
 scoring : str, callable or None, default=None
     None is {score}. Else a scorer of scikit-learn, by name or as
     ``callable(estimator, X, y)``, applied to the out-of-fold values of each fold (with "loo": of all rows at once).
+    `score` goes by it, too.
 selection : {{"best", "1se"}}, default="best"
     The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
 low_rank : bool, default=False
@@ -129,6 +130,9 @@ verbose : int, default=0
 ATTRIBUTES = """
 C_, lambda_, best_index_, best_score_ : float, float, int, float
     The chosen C, its λ, its place in `Cs_`, and its mean score.
+best_params_ : dict
+    The chosen C as ``{"Cs": C_}``, with the chosen "gamma" if several were tried, and with ``"lambdas": None`` if these
+    were given: what ``set_params`` takes to fit that one model. Not there where each machine or level has its own C.
 gamma_ : float or None
     The bandwidth used; None for kernels without one.
 gammas_ : ndarray of shape (n_gammas,)
@@ -163,6 +167,8 @@ dual_coef_ : ndarray of shape (1, n_SV)
     Coefficients β of the support vectors.
 intercept_ : ndarray of shape (1,)
     Intercept b.
+coef_ : ndarray of shape (1, n_features) or, of a regressor, (n_features,)
+    With the linear kernel only: the coefficients of the features, f(x) = coef_ · x + intercept_.
 support_, support_vectors_ : ndarray of shape (n_SV,), (n_SV, n_features)
     Rows with β ≠ 0; the vectors are a CSR matrix when X was sparse, and empty when ``kernel="precomputed"``.
 n_support_path_ : ndarray of shape (n_Cs,)

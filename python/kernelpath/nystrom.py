@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
-from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
+from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable, bandwidth
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._settings import AUTO_GRID, LowRank, _dtype, _gamma, _integer, _kernel, called, n_threads, number
 from kernelpath._shared import explain_unknown_keywords
@@ -31,8 +31,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     kernel : str or callable, default="rbf"
         As of :class:`KernelSVC`. A "precomputed" matrix, and a function (whose matrix between all rows `fit` computes),
         go with landmarks that are rows.
-    gamma : float, "sigest" or "scale", default="sigest"
-        Bandwidth γ, or the rule that chooses it.
+    gamma : float, "sigest", "scale" or "auto", default="sigest"
+        Bandwidth γ, or the rule that chooses it, as of :class:`KernelSVC`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0
@@ -182,7 +182,7 @@ def _one_gamma(value: Any) -> float | str:
     gamma = _gamma(value)
     if gamma == AUTO_GRID or (isinstance(gamma, tuple) and len(gamma) > 1):
         raise ValueError(
-            f"gamma must be one number > 0, 'sigest' or 'scale', got {value!r}; "
+            f"gamma must be one number > 0, 'sigest', 'scale' or 'auto', got {value!r}; "
             "to choose among several, tune a pipeline of the features and a model"
         )
     return gamma if isinstance(gamma, str) else gamma[0]
@@ -191,6 +191,6 @@ def _one_gamma(value: Any) -> float | str:
 def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int) -> float:
     if not isinstance(gamma, str):
         return gamma
-    if X.shape[0] == 1:
+    if X.shape[0] == 1 and gamma != "auto":
         raise ValueError(f"gamma={gamma!r} needs rows that differ, but X has 1 sample; give gamma as a number")
-    return _core.bandwidth(X, kernel, gamma, seed)
+    return bandwidth(X, kernel, gamma, seed)

@@ -12,7 +12,7 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import KFold
 
 from kernelpath._base import _KernelPathBase
-from kernelpath._scoring import OutOfFoldRegressor
+from kernelpath._scoring import OutOfFoldRegressor, ScoredMixin, make_scorer, weighted
 from kernelpath._settings import Loss, choice, level, levels, number
 from kernelpath._shared import Parameters, estimator
 from kernelpath._tuning import Tuned
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-class _KernelRegressor(RegressorMixin, _KernelPathBase):
+class _KernelRegressor(ScoredMixin, RegressorMixin, _KernelPathBase):
     """Targets are numbers, and predictions are the values f."""
 
     _splitter = KFold
@@ -39,6 +39,12 @@ class _KernelRegressor(RegressorMixin, _KernelPathBase):
         ndarray of shape (n_samples,)
         """
         return self._decision_values(X)[:, 0]
+
+    @property
+    def coef_(self) -> npt.NDArray[np.float64]:
+        """With the linear kernel, the coefficients of the features: f = coef_ · x + intercept_."""
+        coef = super().coef_
+        return coef if self._has_loss_axis else coef[0]
 
     def _encode(self, y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         if y.dtype.kind not in "biufO":
@@ -132,7 +138,7 @@ class KernelQuantile(_KernelRegressor):
         return quantiles
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The negative mean pinball loss, averaged over the levels; 0 is perfect.
+        """The mean over the levels of the score by `scoring`; if that is None, of the negative mean pinball loss.
 
         Parameters
         ----------
@@ -147,12 +153,12 @@ class KernelQuantile(_KernelRegressor):
         -------
         float
         """
-        quantiles = self.predict(X).reshape(-1, len(self.tau_))
-        losses = [
-            mean_pinball_loss(y, quantile, alpha=tau, sample_weight=sample_weight)
-            for tau, quantile in zip(self.tau_, quantiles.T, strict=True)
-        ]
-        return -float(np.mean(losses))
+        scorer, extra = make_scorer(self.scoring), weighted(sample_weight)
+        quantiles = self.predict(X).reshape(-1, len(self.tau_)).T
+        if scorer is None:
+            losses = [mean_pinball_loss(y, q, alpha=tau, **extra) for tau, q in zip(self.tau_, quantiles, strict=True)]
+            return -float(np.mean(losses))
+        return float(np.mean([scorer(OutOfFoldRegressor(q), X, y, **extra) for q in quantiles]))
 
     def _losses(self) -> Loss | list[Loss]:
         if self.noncrossing is not None:

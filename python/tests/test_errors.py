@@ -25,7 +25,7 @@ BAD_PARAMETERS = [
     ({"kernel": "rbff"}, ValueError, "unknown kernel 'rbff'.*'rbf'.*'matern52'.*'precomputed'"),
     ({"kernel": lambda x, z: x[:, 0]}, ValueError, r"must return a matrix of numbers of shape \(60, 60\).*\(60,\)"),
     ({"kernel": 3}, ValueError, "unknown kernel 3"),
-    ({"gamma": "auto"}, ValueError, "gamma='auto'.*'sigest', 'scale'"),
+    ({"gamma": "median"}, ValueError, "gamma='median'.*'sigest', 'scale', 'auto', 'auto-grid'"),
     ({"gamma": 0.0}, ValueError, "gamma must be a finite number > 0, got 0.0"),
     ({"gamma": np.nan}, ValueError, "gamma must be a finite number > 0, got nan"),
     ({"gamma": [0.1, -1.0]}, ValueError, r"gamma must be a finite number > 0, got -1.0 \(gamma\[1\]\)"),
