@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
@@ -20,10 +19,12 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
+from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from kernelpath._columns import TIMES, check_container, columns_named, named, not_numbers
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
-from kernelpath._progress import ProgressLine
+from kernelpath._progress import ProgressLine, Watch
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
 from kernelpath._settings import AUTO_GRID, Grid, Loss, Settings, called, is_changed, n_threads
@@ -38,7 +39,7 @@ AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
 
-class _KernelPathBase(BaseEstimator):
+class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
     A subclass names its loss (:meth:`_losses`), encodes targets (:meth:`_encode`), says what a scorer sees
@@ -102,6 +103,7 @@ class _KernelPathBase(BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
+    @with_callbacks
     def fit(
         self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, low_rank: bool | None = None
     ) -> _Self:
@@ -112,7 +114,9 @@ class _KernelPathBase(BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the symmetric matrix K(X, X) of shape (n_samples, n_samples), dense, when
             ``kernel="precomputed"``. float32 and float64 arrays are read in place, in any memory order, and so is a
-            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense.
+            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense. Arrays
+            that are read in place must not change before the fit ends: what it returns if another thread writes to
+            them is undefined.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -131,6 +135,7 @@ class _KernelPathBase(BaseEstimator):
         settings, scorer = Settings.of(self, low_rank), make_scorer(self.scoring)
         self._check_parameters()
         self._warn_of_unused_landmarks(settings)
+        given, targets = X, y
         X, y = self._checked_training(X, y)
         n_rows = len(y)
         weight = checked_weights(sample_weight, n_rows)
@@ -144,7 +149,8 @@ class _KernelPathBase(BaseEstimator):
         tasks = self._tasks(y, weight)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
-        gammas = self._gammas(settings, X, weight, seed)
+        with columns_named(self, given, rows):
+            gammas = self._gammas(settings, X, weight, seed)
         check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
         approximation, threads = settings.low_rank, settings.n_threads
         if approximation is not None:
@@ -154,10 +160,12 @@ class _KernelPathBase(BaseEstimator):
         # The inner products of rows are the same for every γ.
         pairs = _core.Pairs() if len(gammas) > 1 and approximation is None else None
 
-        line = ProgressLine(type(self).__name__) if self.verbose else nullcontext()
-        with settings.grid_as_given(), line as progress:
+        line = ProgressLine(type(self).__name__) if self.verbose else None
+        callbacks = FitTasks.of(self, given, targets, sample_weight, len(gammas))
+        with settings.grid_as_given(), columns_named(self, given, rows), Watch(line, callbacks) as watch:
             bases, paths = [], []
-            for gamma in gammas:
+            for g, gamma in enumerate(gammas):
+                watch.begin_gamma(g, gammas)
                 kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
                 basis, budget = None, None if settings.time_budget is None else settings.time_budget / len(gammas)
                 if approximation is not None:
@@ -176,11 +184,14 @@ class _KernelPathBase(BaseEstimator):
                         dtype=settings.dtype,
                         n_threads=threads,
                         time_budget=budget,
-                        progress=progress,
+                        progress=watch.progress,
                         low_rank=basis,
                         pairs=pairs,
                     )
                 )
+                if watch.end_gamma():
+                    gammas = gammas[: g + 1]
+                    break
 
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
         held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in, partial(self._calibrations, tasks))
@@ -196,6 +207,8 @@ class _KernelPathBase(BaseEstimator):
         self._keep_oof(tuned, rows, n_rows)
         self._keep_probabilities(tuned, tasks, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
+        if callbacks is not None:
+            callbacks.end()
         self._warn_of_shortfall(settings)
         self._warn_of_indefinite(eigenvalues, settings)
         return self
@@ -321,7 +334,10 @@ class _KernelPathBase(BaseEstimator):
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
-        return self._expansion(_readable(_numeric(self, X, reset=False)))
+        try:
+            return self._expansion(_numeric(self, X, reset=False))
+        except ValueError as error:
+            raise named(error, self, X) from None
 
     def _expansion(self, X: Any, columns: Any = None) -> npt.NDArray[np.float64]:
         """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
@@ -336,7 +352,7 @@ class _KernelPathBase(BaseEstimator):
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
         X, y = _numeric(self, X, y, reset=reset)
-        return _readable(X), y
+        return X, y
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
@@ -467,7 +483,7 @@ class _KernelPathBase(BaseEstimator):
             warnings.warn(
                 f"{' and '.join(names)} {have} no effect without low_rank=True, in the constructor or in fit",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _warn_of_shortfall(self, settings: Settings) -> None:
@@ -480,13 +496,13 @@ class _KernelPathBase(BaseEstimator):
             if message is not None:
                 messages.append(self._headed(k, ": ", message))
         if messages:
-            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
+            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=4)
 
     def _warn_of_indefinite(self, eigenvalues: list[float | None], settings: Settings) -> None:
         low_rank = settings.low_rank is not None
         message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
         if message is not None:
-            warnings.warn(message, IndefiniteKernelWarning, stacklevel=3)
+            warnings.warn(message, IndefiniteKernelWarning, stacklevel=4)
 
 
 def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None = None) -> float:
@@ -495,23 +511,28 @@ def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None 
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
+    """`validate_data`, which leaves NaN and inf to Rust (it says where they are), and X as Rust reads it."""
     if sparse.issparse(X) and estimator._is_precomputed():
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
+    check_container("X", X)
+    check_container("y", y)
     try:
-        return validate_data(
+        checked = validate_data(
             estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr"
         )
-    except ValueError as error:
-        if "could not convert" not in str(error):
+        return (_readable(checked[0]), checked[1]) if isinstance(checked, tuple) else _readable(checked)
+    except (TypeError, ValueError) as error:
+        explained = not_numbers(X, error)
+        if explained is None:
             raise
-        place = _first_text(X)
-        raise ValueError(f"X must hold numbers, but {place or error}; encode text columns first") from error
+        raise explained from error
 
 
 def _readable(X: Any) -> Any:
     """`X` as Rust reads it: float32 or float64, and if sparse, canonical: indices ascending, none twice."""
     if X.dtype not in (np.float32, np.float64):
+        if X.dtype.kind in "mM":
+            raise TypeError(f"X must hold numbers, but its dtype is {X.dtype}; {TIMES}")
         X = X.astype(np.float64)
     return _canonical(X) if sparse.issparse(X) else X
 
@@ -527,13 +548,3 @@ def _canonical(X: Any) -> Any:
     shared = shared.copy()
     shared.sum_duplicates()
     return shared
-
-
-def _first_text(X: Any) -> str | None:
-    for row, values in enumerate(np.asarray(X, dtype=object)):
-        for column, value in enumerate(values):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                return f"row {row}, column {column} is {value!r}"
-    return None

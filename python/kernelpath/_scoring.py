@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils.validation import _num_samples
 
+from kernelpath._columns import check_container
+
 Scorer = Callable[..., float]
 
 
@@ -37,12 +39,12 @@ class ScoredMixin:
         -------
         float
         """
-        scorer = make_scorer(self.scoring)
+        scorer, extra = make_scorer(self.scoring), weighted(y, sample_weight)
         if scorer is None:
             return super().score(X, y, sample_weight)  # type: ignore[misc]
         model = copy.copy(self)
         model.scoring = None  # for a scorer that asks for `score`
-        return float(scorer(model, X, y, **weighted(sample_weight)))
+        return float(scorer(model, X, y, **extra))
 
 
 class OutOfFold(BaseEstimator):
@@ -141,8 +143,10 @@ def make_scorer(scoring: Any) -> Scorer | None:
     raise TypeError(f"scoring must be None, the name of a scorer or a callable, got {scoring!r}")
 
 
-def weighted(sample_weight: Any) -> dict[str, Any]:
-    """Weights as a scorer takes them; a scorer may take none, so that no weights are no argument."""
+def weighted(y: Any, sample_weight: Any) -> dict[str, Any]:
+    """Weights as a scorer takes them: none are no argument, since not every scorer takes it."""
+    check_container("y", y)
+    check_container("sample_weight", sample_weight)
     return {} if sample_weight is None else {"sample_weight": sample_weight}
 
 

@@ -191,6 +191,14 @@ def called(kernel: Any, X: Any, Z: Any) -> npt.NDArray[np.float64]:
             f"the kernel {kernel!r} must return a matrix of numbers of shape {expected}, one row a row of its first "
             f"argument and one column a row of its second; got shape {matrix.shape}, dtype {matrix.dtype}"
         )
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(matrix.sum())  # a sum that overflows is looked into, too
+    if not is_finite and not (finite := np.isfinite(matrix)).all():
+        i, j = np.unravel_index(np.argmin(finite), finite.shape)
+        raise ValueError(
+            f"the kernel {kernel!r} returned {matrix[i, j]} for row {i} of its first argument and row {j} of its "
+            "second; it must return a finite number for every pair of rows"
+        )
     return matrix if matrix.dtype == np.float32 else matrix.astype(np.float64, copy=False)
 
 

@@ -153,7 +153,7 @@ class KernelQuantile(_KernelRegressor):
         -------
         float
         """
-        scorer, extra = make_scorer(self.scoring), weighted(sample_weight)
+        scorer, extra = make_scorer(self.scoring), weighted(y, sample_weight)
         quantiles = self.predict(X).reshape(-1, len(self.tau_)).T
         if scorer is None:
             losses = [mean_pinball_loss(y, q, alpha=tau, **extra) for tau, q in zip(self.tau_, quantiles, strict=True)]
