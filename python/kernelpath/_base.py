@@ -334,8 +334,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
+        rows = _numeric(self, X, reset=False)
         try:
-            return self._expansion(_numeric(self, X, reset=False))
+            return self._expansion(rows)
         except ValueError as error:
             raise named(error, self, X) from None
 
@@ -350,9 +351,8 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         coef, threads = np.ascontiguousarray(self.dual_coef_), n_threads(self.n_jobs)
         return _core.decision(X, vectors, coef, self.intercept_, **self._kernel, n_threads=threads)
 
-    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
-        X, y = _numeric(self, X, y, reset=reset)
-        return X, y
+    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
+        return _numeric(self, X, y, reset=reset)
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
