@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
@@ -20,14 +19,16 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelpath import _core
+from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from kernelpath._columns import TIMES, check_container, columns_named, named, not_numbers
 from kernelpath._edge import GridEdgeWarning, edge
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
-from kernelpath._progress import ProgressLine
+from kernelpath._progress import ProgressLine, Watch
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import make_scorer
-from kernelpath._settings import AUTO_GRID, Grid, Settings, called, n_threads
+from kernelpath._settings import AUTO_GRID, Grid, Settings, called, is_changed, n_threads
 from kernelpath._surface import Path, Surface
 from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
 from kernelpath._verify import Certificate, verified
@@ -39,7 +40,7 @@ AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
 
-class _KernelPathBase(BaseEstimator):
+class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
     A subclass makes machines of targets (:meth:`_tasks`), says what a scorer sees (:meth:`_stand_in`), and predicts.
@@ -110,6 +111,7 @@ class _KernelPathBase(BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
+    @with_callbacks
     def fit(
         self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, low_rank: bool | None = None
     ) -> _Self:
@@ -120,12 +122,14 @@ class _KernelPathBase(BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the symmetric matrix K(X, X) of shape (n_samples, n_samples), dense, when
             ``kernel="precomputed"``. float32 and float64 arrays are read in place, in any memory order, and so is a
-            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense.
-        y : array-like of shape (n_samples,)
+            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense. Arrays
+            that are read in place must not change before the fit ends: what it returns if another thread writes to
+            them is undefined.
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) for `KernelSVR` and `KernelRegressor`
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0, in the loss, in the scores and in the bandwidth rules: a row of weight 2
-            counts as two rows, one of weight 0 as none.
+            Weights of the rows, at least 0, in the loss, in the scores, in calibration and in the bandwidth rules: a
+            row of weight 2 counts as two rows, one of weight 0 as none.
         groups : array-like of shape (n_samples,), optional
             Groups for the splitter passed as `cv`.
         low_rank : bool, optional
@@ -138,6 +142,8 @@ class _KernelPathBase(BaseEstimator):
         started = time.perf_counter()
         settings, scorer = Settings.of(self, low_rank), make_scorer(self.scoring)
         self._check_parameters()
+        self._warn_of_unused_landmarks(settings)
+        given, targets = X, y
         X, y = self._checked_training(X, y)
         n_rows = len(y)
         weight = checked_weights(sample_weight, n_rows)
@@ -151,7 +157,8 @@ class _KernelPathBase(BaseEstimator):
         tasks = self._tasks(y, weight, settings)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
-        gammas = self._gammas(settings, X, weight, seed)
+        with columns_named(self, given, rows):
+            gammas = self._gammas(settings, X, weight, seed)
         check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
         approximation, threads = settings.low_rank, settings.n_threads
         if approximation is not None:
@@ -161,10 +168,12 @@ class _KernelPathBase(BaseEstimator):
         # The inner products of rows are the same for every γ.
         pairs = _core.Pairs() if len(gammas) > 1 and approximation is None else None
 
-        line = ProgressLine(type(self).__name__) if self.verbose else nullcontext()
-        with settings.grid_as_given(), line as progress:
+        line = ProgressLine(type(self).__name__) if self.verbose else None
+        callbacks = FitTasks.of(self, given, targets, sample_weight, len(gammas))
+        with settings.grid_as_given(), columns_named(self, given, rows), Watch(line, callbacks) as watch:
             bases, paths = [], []
-            for gamma in gammas:
+            for g, gamma in enumerate(gammas):
+                watch.begin_gamma(g, gammas)
                 kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
                 basis, budget = None, None if settings.time_budget is None else settings.time_budget / len(gammas)
                 if approximation is not None:
@@ -183,11 +192,14 @@ class _KernelPathBase(BaseEstimator):
                         dtype=settings.dtype,
                         n_threads=threads,
                         time_budget=budget,
-                        progress=progress,
+                        progress=watch.progress,
                         low_rank=basis,
                         pairs=pairs,
                     )
                 )
+                if watch.end_gamma():
+                    gammas = gammas[: g + 1]
+                    break
 
         surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
         held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in, partial(self._calibrations, tasks))
@@ -203,9 +215,11 @@ class _KernelPathBase(BaseEstimator):
         self._keep_oof(tuned, rows, n_rows)
         self._keep_probabilities(tuned, tasks, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
+        if callbacks is not None:
+            callbacks.end()
         self._warn_of_shortfall(settings)
         self._warn_of_indefinite(eigenvalues, settings)
-        self._warn_of_edge(tuned, Cs, gammas, settings)
+        self._warn_of_edge(tuned, settings)
         return self
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
@@ -245,6 +259,29 @@ class _KernelPathBase(BaseEstimator):
             scores, gaps, status = (array.reshape(-1, len(Cs)) for array in (scores, gaps, status))
             tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
         return "\n".join(self._headed(k, "\n", table) for k, table in enumerate(tables))
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The chosen C, and γ if several were tried, as ``set_params`` takes them."""
+        check_is_fitted(self)
+        if np.ndim(self.C_) > 0:
+            raise AttributeError(
+                f"best_params_ is there where one C was chosen, but this {type(self).__name__} has {len(self.C_)}: "
+                "C_ holds them"
+            )
+        gamma = {"gamma": self.gamma_} if len(self.gammas_) > 1 else {}
+        return {"Cs": self.C_, **gamma, **({} if self.lambdas is None else {"lambdas": None})}
+
+    @property
+    def coef_(self) -> npt.NDArray[np.float64]:
+        """With the linear kernel, the coefficients of the features, a line a machine: f = coef_ · x + intercept_."""
+        check_is_fitted(self)
+        if self._kernel["kernel"] != "linear":
+            raise AttributeError(
+                f"coef_ is there with kernel='linear' only; this {type(self).__name__} was fitted with "
+                f"kernel={self._kernel['kernel']!r}"
+            )
+        return np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
 
     def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
         """The machines. Keeps what decodes predictions, and whether attributes have a leading axis for machines."""
@@ -292,7 +329,11 @@ class _KernelPathBase(BaseEstimator):
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
-        return self._expansion(_readable(_numeric(self, X, reset=False)))
+        rows = _numeric(self, X, reset=False)
+        try:
+            return self._expansion(rows)
+        except ValueError as error:
+            raise named(error, self, X) from None
 
     def _expansion(self, X: Any, columns: Any = None) -> npt.NDArray[np.float64]:
         """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
@@ -305,9 +346,8 @@ class _KernelPathBase(BaseEstimator):
         coef, threads = np.ascontiguousarray(self.dual_coef_), n_threads(self.n_jobs)
         return _core.decision(X, vectors, coef, self.intercept_, **self._kernel, n_threads=threads)
 
-    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
-        X, y = _numeric(self, X, y, reset=reset)
-        return _readable(X), y
+    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
+        return _numeric(self, X, y, reset=reset)
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
@@ -328,7 +368,7 @@ class _KernelPathBase(BaseEstimator):
         gamma = settings.gamma
         if isinstance(gamma, str):
             rule = "sigest" if gamma == AUTO_GRID else gamma
-            value = _core.bandwidth(X, settings.kernel, rule, seed, weight)
+            value = bandwidth(X, settings.kernel, rule, seed, weight)
             return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
         return list(gamma)
 
@@ -461,6 +501,16 @@ class _KernelPathBase(BaseEstimator):
     def _headed(self, k: int, separator: str, text: str) -> str:
         return separator.join(filter(None, [self._heading(k), text]))
 
+    def _warn_of_unused_landmarks(self, settings: Settings) -> None:
+        names = [name for name in ("landmarks", "n_landmarks", "rank") if is_changed(self, name)]
+        if names and settings.low_rank is None and not self.low_rank:
+            have = "has" if len(names) == 1 else "have"
+            warnings.warn(
+                f"{' and '.join(names)} {have} no effect without low_rank=True, in the constructor or in fit",
+                UserWarning,
+                stacklevel=4,
+            )
+
     def _warn_of_shortfall(self, settings: Settings) -> None:
         budget = settings.time_budget if self.timed_out_ else None
         messages = []
@@ -471,44 +521,53 @@ class _KernelPathBase(BaseEstimator):
             if message is not None:
                 messages.append(self._headed(k, ": ", message))
         if messages:
-            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=3)
+            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=4)
 
-    def _warn_of_edge(self, tuned: list[Tuned], Cs: Grid, gammas: list[float], settings: Settings) -> None:
-        tried = tuned[:1] if self._is_joint else tuned
+    def _warn_of_edge(self, tuned: list[Tuned], settings: Settings) -> None:
         messages = []
-        for k, t in enumerate(tried):
-            message = edge(t.scores, t.best, Cs, np.array(gammas), settings)
+        for k, (grid, *_) in enumerate(self._by_table()):
+            message = edge(tuned[k].scores, tuned[k].best, grid, self.gammas_, settings)
             if message is not None:
                 messages.append(self._headed(k, ": ", message))
         if messages:
-            warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=3)
+            warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=4)
 
     def _warn_of_indefinite(self, eigenvalues: list[float | None], settings: Settings) -> None:
         low_rank = settings.low_rank is not None
         message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
         if message is not None:
-            warnings.warn(message, IndefiniteKernelWarning, stacklevel=3)
+            warnings.warn(message, IndefiniteKernelWarning, stacklevel=4)
+
+
+def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None = None) -> float:
+    """γ by a rule: "auto", 1 / n_features, looks at no row."""
+    return 1.0 / X.shape[1] if rule == "auto" else _core.bandwidth(X, kernel, rule, seed, weight)
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """`validate_data`, which leaves NaN and inf to Rust (it says where they are) and places strings."""
+    """`validate_data`, which leaves NaN and inf to Rust (it says where they are), and X as Rust reads it."""
     if sparse.issparse(X) and estimator._is_precomputed():
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
+    check_container("X", X)
+    check_container("y", y)
     of_y = {} if isinstance(y, str) else {"multi_output": estimator._multi_output}
     try:
-        return validate_data(
+        checked = validate_data(
             estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr", **of_y
         )
-    except ValueError as error:
-        if "could not convert" not in str(error):
+        return (_readable(checked[0]), checked[1]) if isinstance(checked, tuple) else _readable(checked)
+    except (TypeError, ValueError) as error:
+        explained = not_numbers(X, error)
+        if explained is None:
             raise
-        place = _first_text(X)
-        raise ValueError(f"X must hold numbers, but {place or error}; encode text columns first") from error
+        raise explained from error
 
 
 def _readable(X: Any) -> Any:
     """`X` as Rust reads it: float32 or float64, and if sparse, canonical: indices ascending, none twice."""
     if X.dtype not in (np.float32, np.float64):
+        if X.dtype.kind in "mM":
+            raise TypeError(f"X must hold numbers, but its dtype is {X.dtype}; {TIMES}")
         X = X.astype(np.float64)
     return _canonical(X) if sparse.issparse(X) else X
 
@@ -524,13 +583,3 @@ def _canonical(X: Any) -> Any:
     shared = shared.copy()
     shared.sum_duplicates()
     return shared
-
-
-def _first_text(X: Any) -> str | None:
-    for row, values in enumerate(np.asarray(X, dtype=object)):
-        for column, value in enumerate(values):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                return f"row {row}, column {column} is {value!r}"
-    return None

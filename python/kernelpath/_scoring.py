@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,8 +11,40 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
+from sklearn.utils.validation import _num_samples
+
+from kernelpath._columns import check_container
 
 Scorer = Callable[..., float]
+
+
+class ScoredMixin:
+    """`score` by the parameter `scoring`."""
+
+    scoring: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score of the predictions: by `scoring`; if that is None, a classifier's accuracy or a regressor's R².
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        scorer, extra = make_scorer(self.scoring), weighted(y, sample_weight)
+        if scorer is None:
+            return super().score(X, y, sample_weight)  # type: ignore[misc]
+        model = copy.copy(self)
+        model.scoring = None  # for a scorer that asks for `score`
+        return float(scorer(model, X, y, **extra))
 
 
 class OutOfFold(BaseEstimator):
@@ -27,9 +60,10 @@ class OutOfFold(BaseEstimator):
 
     def _values(self, X: Any) -> npt.NDArray[np.float64]:
         """The values of the held-out rows, which must be passed as they are."""
-        if X.shape[0] != len(self.values):
+        n_rows = _num_samples(X)
+        if n_rows != len(self.values):
             raise ValueError(
-                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {X.shape[0]} others"
+                f"a scorer must predict the {len(self.values)} held-out rows it is given, not {n_rows} others"
             )
         return self.values
 
@@ -107,6 +141,13 @@ def make_scorer(scoring: Any) -> Scorer | None:
     if isinstance(scoring, str):
         return get_scorer(scoring)
     raise TypeError(f"scoring must be None, the name of a scorer or a callable, got {scoring!r}")
+
+
+def weighted(y: Any, sample_weight: Any) -> dict[str, Any]:
+    """Weights as a scorer takes them: none are no argument, since not every scorer takes it."""
+    check_container("y", y)
+    check_container("sample_weight", sample_weight)
+    return {} if sample_weight is None else {"sample_weight": sample_weight}
 
 
 def score_folds(

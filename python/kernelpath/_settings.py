@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -18,7 +19,7 @@ from kernelpath import _core
 from kernelpath._landmarks import checked_landmarks, landmarks_among
 
 AUTO_GRID = "auto-grid"
-BANDWIDTH_RULES = ("sigest", "scale", AUTO_GRID)
+BANDWIDTH_RULES = ("sigest", "scale", "auto", AUTO_GRID)
 DEVICES = ("cpu",)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
@@ -101,7 +102,7 @@ class Settings:
             gamma=_gamma(estimator.gamma),
             degree=_integer("degree", estimator.degree, at_least=1),
             coef0=number("coef0", estimator.coef0),
-            grid=_values("lambdas", "lambda", estimator.lambdas) if by_lambda else _Cs(estimator.Cs),
+            grid=_lambdas(estimator) if by_lambda else _Cs(estimator.Cs),
             grid_is_lambda=by_lambda,
             grid_is_default=not by_lambda and isinstance(estimator.Cs, Integral),
             selection=choice("selection", estimator.selection, SELECTIONS),
@@ -148,6 +149,14 @@ class Settings:
             raise
 
 
+def is_changed(estimator: Any, name: str) -> bool:
+    """Whether a parameter is not at its default."""
+    value, parameter = getattr(estimator, name), inspect.signature(type(estimator)).parameters.get(name)
+    if parameter is None:  # a subclass that does not take it
+        return False
+    return not (value is parameter.default or (isinstance(value, str | Real) and value == parameter.default))
+
+
 def n_threads(n_jobs: Any) -> int:
     """Threads for `n_jobs`, 0 meaning all cores; below −1 as joblib counts: −2 leaves one core free."""
     if n_jobs is None:
@@ -184,6 +193,14 @@ def called(kernel: Any, X: Any, Z: Any) -> npt.NDArray[np.float64]:
             f"the kernel {kernel!r} must return a matrix of numbers of shape {expected}, one row a row of its first "
             f"argument and one column a row of its second; got shape {matrix.shape}, dtype {matrix.dtype}"
         )
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(matrix.sum())  # a sum that overflows is looked into, too
+    if not is_finite and not (finite := np.isfinite(matrix)).all():
+        i, j = np.unravel_index(np.argmin(finite), finite.shape)
+        raise ValueError(
+            f"the kernel {kernel!r} returned {matrix[i, j]} for row {i} of its first argument and row {j} of its "
+            "second; it must return a finite number for every pair of rows"
+        )
     return matrix if matrix.dtype == np.float32 else matrix.astype(np.float64, copy=False)
 
 
@@ -213,6 +230,16 @@ def _Cs(value: Any) -> Grid:
         default = _core.default_settings()
         return np.geomspace(default["c_min"], default["c_max"], int(value))
     return _values("Cs", "C", value)
+
+
+def _lambdas(estimator: Any) -> Grid:
+    grid = _values("lambdas", "lambda", estimator.lambdas)
+    if is_changed(estimator, "Cs"):
+        raise ValueError(
+            f"lambdas takes the place of Cs, but both were given: Cs={estimator.Cs!r} and "
+            f"lambdas={estimator.lambdas!r}; pass one of them"
+        )
+    return grid
 
 
 def _values(name: str, symbol: str, values: Any) -> Grid:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import inspect
+import reprlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, TypedDict, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
+
+# Keywords of other libraries, and what to use instead: the first line whose parameter the class has. {value} stands for
+# the value that was given.
+HINTS = {
+    "C": {"Cs": "Cs={value}: one value of C, or several to choose from"},
+    "alpha": {
+        "delta": "Cs=1 / (2 * alpha): the squared loss with this C is KernelRidge with that alpha",
+        "noncrossing": "tau for the level of a quantile, or Cs for the penalty: a large alpha is a small C",
+        "Cs": "Cs: a large alpha is a small C",
+    },
+    "quantile": {
+        "noncrossing": "tau={value}: the level of the quantile",
+        "Cs": "KernelQuantile(tau={value}), which fits quantiles",
+    },
+    "n_components": {
+        "low_rank": "low_rank=True with n_landmarks={value}: landmarks; or with rank={value}: features made from them",
+        "n_landmarks": "n_landmarks={value}: landmarks; or rank={value}: the features made from them",
+    },
+    "decision_function_shape": {
+        "multi_class": "multi_class='ovo' or 'ovr'; decision_function has a column a class with either",
+    },
+}
 
 CLASSIFIER_PARAMETERS = """
 class_weight : dict, "balanced" or None, default=None
@@ -39,10 +65,10 @@ kernel : str or callable, default="rbf"
     "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), "precomputed", or a
     function of two arrays of rows that returns the matrix of kernel values between them. Certificates need a positive
     semi-definite kernel, which "sigmoid" mostly is not, nor "poly" with ``coef0 < 0``.
-gamma : float, sequence of float, "sigest", "scale" or "auto-grid", default="sigest"
+gamma : float, sequence of float, "sigest", "scale", "auto" or "auto-grid", default="sigest"
     Bandwidth γ. "sigest" takes it from the distances of pairs of rows (as kernlab and TorchKM do);
-    "scale" is 1 / (n_features · Var(X)). Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and 4 times "sigest"), the
-    best is chosen together with C, and scores and gaps gain an axis for γ before that for C.
+    "scale" is 1 / (n_features · Var(X)), "auto" is 1 / n_features. Of a sequence, or of "auto-grid" (⅛, ¼, ½, 1, 2 and
+    4 times "sigest"), the best is chosen together with C, and scores and gaps gain an axis for γ before that for C.
 degree : int, default=3
     Degree of the "poly" kernel.
 coef0 : float, default=0.0
@@ -52,7 +78,7 @@ Cs : int, float or sequence of float, default=50
     spread of y), a float is one value; the order of a sequence is kept in all results. A :class:`GridEdgeWarning` says
     so if the best score lies at an end of the grid and still rises there.
 lambdas : float or sequence of float, optional
-    Values of λ in place of `Cs`: C = 1 / (2 n_samples λ).
+    Values of λ in place of `Cs`, which then keeps its default: C = 1 / (2 n_samples λ).
 cv : int, splitter, iterable, "loo" or None, default=5
     An int is the number of shuffled folds, those of ``{splitter}(cv, shuffle=True, random_state=random_state)``;
     any scikit-learn splitter or iterable of (train, test) rows is taken as it is; "loo" is exact leave-one-out.
@@ -60,6 +86,7 @@ cv : int, splitter, iterable, "loo" or None, default=5
 scoring : str, callable or None, default=None
     None is {score}. Else a scorer of scikit-learn, by name or as
     ``callable(estimator, X, y)``, applied to the out-of-fold values of each fold (with "loo": of all rows at once).
+    `score` goes by it, too.
 selection : {{"best", "1se"}}, default="best"
     The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
 low_rank : bool, default=False
@@ -106,6 +133,9 @@ verbose : int, default=0
 ATTRIBUTES = """
 C_, lambda_, best_index_, best_score_ : float, float, int, float
     The chosen C, its λ, its place in `Cs_`, and its mean score.
+best_params_ : dict
+    The chosen C as ``{"Cs": C_}``, with the chosen "gamma" if several were tried, and with ``"lambdas": None`` if these
+    were given: what ``set_params`` takes to fit that one model. Not there where each machine or level has its own C.
 gamma_ : float or None
     The bandwidth used; None for kernels without one.
 gammas_ : ndarray of shape (n_gammas,)
@@ -140,6 +170,8 @@ dual_coef_ : ndarray of shape (1, n_SV)
     Coefficients β of the support vectors.
 intercept_ : ndarray of shape (1,)
     Intercept b.
+coef_ : ndarray of shape (1, n_features) or, of a regressor, (n_features,)
+    With the linear kernel only: the coefficients of the features, f(x) = coef_ · x + intercept_.
 support_, support_vectors_ : ndarray of shape (n_SV,), (n_SV, n_features)
     Rows with β ≠ 0; the vectors are a CSR matrix when X was sparse, and empty when ``kernel="precomputed"``.
 n_support_path_ : ndarray of shape (n_Cs,)
@@ -201,6 +233,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
 
     def complete(cls: _Class) -> _Class:
         spell_out_signature(cls)
+        explain_unknown_keywords(cls)
         _keep_score_name(cls, score)
         if cls.__doc__ is not None:  # python -OO has none
             classifies = splitter == "StratifiedKFold"
@@ -224,6 +257,34 @@ def spell_out_signature(cls: Any) -> None:
     names = {p.name for p in keywords}
     keywords += [p for p in shared.parameters.values() if p.name not in names]
     cls.__init__.__signature__ = own.replace(parameters=keywords)
+
+
+def explain_unknown_keywords(cls: _Class) -> _Class:
+    """Let the constructor refuse an unknown keyword with the name of the class and the parameter to use instead."""
+    constructor = cls.__init__  # type: ignore[misc]
+    known = [name for name in inspect.signature(constructor).parameters if name != "self"]
+
+    @functools.wraps(constructor)
+    def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
+        for name, value in keywords.items():
+            if name not in known:
+                raise TypeError(_unknown_keyword(type(self).__name__, known, name, value))
+        constructor(self, *arguments, **keywords)
+
+    cls.__init__ = checked  # type: ignore[misc]
+    return cls
+
+
+def _unknown_keyword(kind: str, known: list[str], name: str, value: Any) -> str:
+    message = f"{kind}.__init__() got an unexpected keyword argument {name!r}"
+    for parameter, hint in HINTS.get(name, {}).items():
+        if parameter in known:
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            # An integer would be the length of a grid of Cs.
+            shown = repr(float(value)) if is_number and name == "C" else reprlib.repr(value)
+            return f"{message}. Use {hint.format(value=shown)}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"{message}. Did you mean {close[0]!r}?" if close else message
 
 
 def _keep_score_name(cls: Any, score: str) -> None:

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 
 from kernelpath import _core
 from kernelpath._base import _KernelPathBase
-from kernelpath._scoring import OutOfFoldRegressor
+from kernelpath._scoring import OutOfFoldRegressor, ScoredMixin
 from kernelpath._settings import Grid, Loss, Settings, choice, number
 from kernelpath._surface import Surface
 from kernelpath._tuning import HeldOut, Task, Tuned, choose, tuned_apart
@@ -21,7 +21,7 @@ from kernelpath._weights import Weights
 Matrix = npt.NDArray[np.float64]
 
 
-class RegressorBase(RegressorMixin, _KernelPathBase):
+class RegressorBase(ScoredMixin, RegressorMixin, _KernelPathBase):
     """Targets are numbers, and predictions are the values f."""
 
     _splitter = KFold
@@ -39,6 +39,12 @@ class RegressorBase(RegressorMixin, _KernelPathBase):
         ndarray of shape (n_samples,)
         """
         return self._decision_values(X)[:, 0]
+
+    @property
+    def coef_(self) -> npt.NDArray[np.float64]:
+        """With the linear kernel, the coefficients of the features: f = coef_ · x + intercept_."""
+        coef = super().coef_
+        return coef if self._has_loss_axis else coef[0]
 
     def _stand_in(self, values: Matrix, calibration: Any) -> OutOfFoldRegressor:
         return OutOfFoldRegressor(values)

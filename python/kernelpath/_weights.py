@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelpath._columns import check_container
+
 Weights = npt.NDArray[np.float64]
 
 
@@ -15,6 +17,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Weights | None:
     """Weights of the rows, finite and at least 0, one of them above; None where there are none."""
     if sample_weight is None:
         return None
+    check_container("sample_weight", sample_weight)
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))

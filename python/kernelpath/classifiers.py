@@ -18,6 +18,7 @@ from kernelpath._multiclass import Machines, Multinomial
 from kernelpath._scoring import (
     OutOfFoldClassifier,
     OutOfFoldProbabilities,
+    ScoredMixin,
     log_probabilities,
     predicted_labels,
     probabilities,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-class _KernelClassifier(ClassifierMixin, _KernelPathBase):
+class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
     """Labels to targets ±1 and back: one machine for two classes, several for more."""
 
     _arrangements: ClassVar[dict[str, Callable[[int], Machines]]] = {

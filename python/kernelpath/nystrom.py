@@ -11,14 +11,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
-from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, _readable
+from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, bandwidth
+from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from kernelpath._columns import columns_named
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._settings import AUTO_GRID, LowRank, _dtype, _gamma, _integer, _kernel, called, n_threads, number
+from kernelpath._shared import explain_unknown_keywords
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
 
 
-class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@explain_unknown_keywords
+class NystromFeatures(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features whose inner products are nearly the kernel: k(x, z) ≈ ⟨φ(x), φ(z)⟩.
 
     With m landmarks and their kernel matrix UΛUᵀ, φ(x) = Λ_r^(−½)U_rᵀ (k(x, l₁), …, k(x, l_m)) in r ≤ m dimensions:
@@ -29,8 +33,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     kernel : str or callable, default="rbf"
         As of :class:`KernelSVC`. A "precomputed" matrix, and a function (whose matrix between all rows `fit` computes),
         go with landmarks that are rows.
-    gamma : float, "sigest" or "scale", default="sigest"
-        Bandwidth γ, or the rule that chooses it.
+    gamma : float, "sigest", "scale" or "auto", default="sigest"
+        Bandwidth γ, or the rule that chooses it, as of :class:`KernelSVC`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0
@@ -112,6 +116,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @with_callbacks
     def fit(self: _Self, X: Any, y: Any = None) -> _Self:
         """Choose landmarks and compute their map.
 
@@ -131,18 +136,23 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         low_rank = LowRank.of(self)
         threads = n_threads(self.n_jobs)
         _dtype(self.dtype)
-        X = _readable(_numeric(self, X, reset=True))
+        given, callbacks = X, FitTasks.of(self, X, y)
+        X = _numeric(self, X, reset=True)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
+        with columns_named(self, given):
+            value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
         self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
-        found = low_rank.found(matrix, self._kernel, seed, threads)
+        with columns_named(self, given):
+            found = low_rank.found(matrix, self._kernel, seed, threads)
         self.map_ = found.map
         self.landmark_indices_ = found.indices
         self.landmarks_ = landmark_rows(found, low_rank.landmarks, None if self._is_precomputed() else X)
         self.rank_ = self.map_.shape[1]
         self.approximation_ = Approximation.of(found)
         self.gamma_ = None if kernel in KERNELS_WITHOUT_GAMMA else value
+        if callbacks is not None:
+            callbacks.end()
         return self
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
@@ -158,7 +168,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, rank)
         """
         check_is_fitted(self)
-        X = _readable(_numeric(self, X, reset=False))
+        given = X
+        X = _numeric(self, X, reset=False)
         dtype = _dtype(self.dtype)
         dtype = str(X.dtype) if dtype == "auto" else dtype
         landmarks = self.landmarks_
@@ -166,7 +177,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             X = called(self.kernel, X, landmarks) if callable(self.kernel) else X[:, self.landmark_indices_]
             landmarks = np.empty((0, 0))
         threads = n_threads(self.n_jobs)
-        return _core.nystrom_features(X, landmarks, self.map_, **self._kernel, dtype=dtype, n_threads=threads)
+        with columns_named(self, given):
+            return _core.nystrom_features(X, landmarks, self.map_, **self._kernel, dtype=dtype, n_threads=threads)
 
     @property
     def _n_features_out(self) -> int:
@@ -180,7 +192,7 @@ def _one_gamma(value: Any) -> float | str:
     gamma = _gamma(value)
     if gamma == AUTO_GRID or (isinstance(gamma, tuple) and len(gamma) > 1):
         raise ValueError(
-            f"gamma must be one number > 0, 'sigest' or 'scale', got {value!r}; "
+            f"gamma must be one number > 0, 'sigest', 'scale' or 'auto', got {value!r}; "
             "to choose among several, tune a pipeline of the features and a model"
         )
     return gamma if isinstance(gamma, str) else gamma[0]
@@ -189,6 +201,6 @@ def _one_gamma(value: Any) -> float | str:
 def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int) -> float:
     if not isinstance(gamma, str):
         return gamma
-    if X.shape[0] == 1:
+    if X.shape[0] == 1 and gamma != "auto":
         raise ValueError(f"gamma={gamma!r} needs rows that differ, but X has 1 sample; give gamma as a number")
-    return _core.bandwidth(X, kernel, gamma, seed)
+    return bandwidth(X, kernel, gamma, seed)

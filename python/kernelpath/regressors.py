@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.metrics import mean_pinball_loss
 
 from kernelpath import _core
+from kernelpath._scoring import OutOfFoldRegressor, make_scorer, weighted
 from kernelpath._settings import Loss, Settings, choice, level, levels
 from kernelpath._shared import Parameters, estimator
 from kernelpath._targets import RegressorBase, TargetsBase, auto_or_number, encoded
@@ -105,7 +106,7 @@ class KernelQuantile(RegressorBase):
         return quantiles
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The negative mean pinball loss, averaged over the levels; 0 is perfect.
+        """The mean over the levels of the score by `scoring`; if that is None, of the negative mean pinball loss.
 
         Parameters
         ----------
@@ -120,12 +121,12 @@ class KernelQuantile(RegressorBase):
         -------
         float
         """
-        quantiles = self.predict(X).reshape(-1, len(self.tau_))
-        losses = [
-            mean_pinball_loss(y, quantile, alpha=tau, sample_weight=sample_weight)
-            for tau, quantile in zip(self.tau_, quantiles.T, strict=True)
-        ]
-        return -float(np.mean(losses))
+        scorer, extra = make_scorer(self.scoring), weighted(y, sample_weight)
+        quantiles = self.predict(X).reshape(-1, len(self.tau_)).T
+        if scorer is None:
+            losses = [mean_pinball_loss(y, q, alpha=tau, **extra) for tau, q in zip(self.tau_, quantiles, strict=True)]
+            return -float(np.mean(losses))
+        return float(np.mean([scorer(OutOfFoldRegressor(q), X, y, **extra) for q in quantiles]))
 
     def _check_parameters(self) -> None:
         if self.noncrossing is not None:
@@ -279,6 +280,7 @@ class KernelRegressor(TargetsBase):
         self.tau = tau
         self.tune = tune
 
+    delta_: Any
     _score_growth = 2
 
     def _loss_of(self, unit: float) -> Loss:

@@ -198,12 +198,9 @@ class _TorchKM(BaseEstimator):
             "num_landmarks", self.num_landmarks if num_landmarks is None else num_landmarks, at_least=1
         )
         rank = _integer("nys_k", self.nys_k if nys_k is None else nys_k, at_least=1)
-        model = self._kind(**self._translated(seed)).set_params(
-            low_rank=self.low_rank if low_rank is None else low_rank,
-            landmarks="uniform",
-            n_landmarks=n_landmarks,
-            rank=min(rank, n_landmarks),
-        )
+        model = self._kind(**self._translated(seed), low_rank=self.low_rank if low_rank is None else low_rank)
+        if model.low_rank:
+            model.set_params(landmarks="uniform", n_landmarks=n_landmarks, rank=min(rank, n_landmarks))
         model.fit(X, y)
         self.estimator_ = model
         self._keep_path(model)

@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from kernelpath import KernelQuantile, KernelRegressor, KernelSVC
+from kernelpath import KernelQuantile, KernelRegressor, KernelSVC, NystromFeatures
 from kernelpath.datasets import make_mixture
 
 CS, GAMMAS = [0.1, 1.0, 10.0], [0.05, 0.2, 1.0]
@@ -16,6 +16,17 @@ CS, GAMMAS = [0.1, 1.0, 10.0], [0.05, 0.2, 1.0]
 @pytest.fixture(scope="module")
 def data():
     return make_mixture(90, 3, random_state=0)
+
+
+def test_auto_is_one_over_the_number_of_features():
+    X, y = make_mixture(60, 4, random_state=0)
+    auto, given = (KernelSVC(gamma=gamma, Cs=1.0, cv=None, random_state=0).fit(X, y) for gamma in ("auto", 0.25))
+    assert auto.gamma_ == 0.25
+    np.testing.assert_array_equal(auto.dual_coef_, given.dual_coef_)
+    assert SVC(gamma="auto").fit(X, y)._gamma == 0.25
+    assert NystromFeatures(gamma="auto", n_landmarks=10).fit(X).gamma_ == 0.25
+    assert NystromFeatures(gamma="auto").fit(X[:1]).gamma_ == 0.25
+    assert KernelSVC(kernel="linear", gamma="auto", Cs=1.0, cv=None).fit(X, y).gamma_ is None
 
 
 def test_surface_is_that_of_separate_fits(data):

@@ -66,4 +66,6 @@ def test_docstring(name):
     model.set_params(**{name: True for name in ("probability", "low_rank") if name in model.get_params()})
     model.fit(X, X["x"] > 0)
     described = ", ".join(re.findall(r"^    ((?:\w+_, )*\w+_) : ", attributes, flags=re.MULTILINE)).split(", ")
-    assert sorted(described) == sorted(key for key in vars(model) if key.endswith("_") and not key.startswith("_"))
+    properties = [name for name, _ in inspect.getmembers(kind, lambda member: isinstance(member, property))]
+    there = [*vars(model), *properties]
+    assert sorted(described) == sorted(key for key in there if key.endswith("_") and not key.startswith("_"))

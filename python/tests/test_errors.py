@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from kernelpath import KernelSVC
+from kernelpath import (
+    KernelDWD,
+    KernelLogistic,
+    KernelQuantile,
+    KernelRegressor,
+    KernelSVC,
+    KernelSVR,
+    NystromFeatures,
+)
 
 FAST = {"Cs": [1.0, 10.0], "cv": 2, "random_state": 0}
 
@@ -17,7 +25,7 @@ BAD_PARAMETERS = [
     ({"kernel": "rbff"}, ValueError, "unknown kernel 'rbff'.*'rbf'.*'matern52'.*'precomputed'"),
     ({"kernel": lambda x, z: x[:, 0]}, ValueError, r"must return a matrix of numbers of shape \(60, 60\).*\(60,\)"),
     ({"kernel": 3}, ValueError, "unknown kernel 3"),
-    ({"gamma": "auto"}, ValueError, "gamma='auto'.*'sigest', 'scale'"),
+    ({"gamma": "median"}, ValueError, "gamma='median'.*'sigest', 'scale', 'auto', 'auto-grid'"),
     ({"gamma": 0.0}, ValueError, "gamma must be a finite number > 0, got 0.0"),
     ({"gamma": np.nan}, ValueError, "gamma must be a finite number > 0, got nan"),
     ({"gamma": [0.1, -1.0]}, ValueError, r"gamma must be a finite number > 0, got -1.0 \(gamma\[1\]\)"),
@@ -46,6 +54,7 @@ BAD_PARAMETERS = [
     ({"Cs": [[1.0]]}, ValueError, r"one-dimensional, got shape \(1, 1\)"),
     ({"lambdas": []}, ValueError, "lambdas is empty"),
     ({"lambdas": [0.1, -1.0]}, ValueError, r"lambda must be a finite number > 0, got -1.0 \(lambdas\[1\]\)"),
+    ({"lambdas": 0.1}, ValueError, r"both were given: Cs=\[1.0, 10.0\] and lambdas=0.1; pass one of them"),
     ({"cv": 1}, ValueError, "n_splits=1"),
     ({"cv": "kfold"}, ValueError, "unknown cv='kfold'.*'loo'"),
     ({"cv": 2.5}, TypeError, "cv must be an integer, a splitter.*got 2.5"),
@@ -85,6 +94,58 @@ BAD_PARAMETERS = [
 def test_bad_parameters(small, parameters, error, message):
     with pytest.raises(error, match=message):
         KernelSVC(**FAST | parameters).fit(*small)
+
+
+KEYWORDS_OF_OTHERS = [
+    (KernelSVC, {"C": 1}, r"KernelSVC.* 'C'\. Use Cs=1\.0: one value of C"),
+    (KernelSVR, {"C": [1.0, 10.0]}, r"KernelSVR.* 'C'\. Use Cs=\[1\.0, 10\.0\]"),
+    (KernelRegressor, {"alpha": 0.1}, r"KernelRegressor.* 'alpha'\. Use Cs=1 / \(2 \* alpha\)"),
+    (KernelQuantile, {"alpha": 0.1}, r"KernelQuantile.* 'alpha'\. Use tau .* or Cs"),
+    (KernelDWD, {"alpha": 0.1}, r"KernelDWD.* 'alpha'\. Use Cs: a large alpha is a small C"),
+    (KernelQuantile, {"quantile": 0.9}, r"KernelQuantile.* 'quantile'\. Use tau=0\.9"),
+    (KernelRegressor, {"quantile": 0.9}, r"KernelRegressor.* 'quantile'\. Use KernelQuantile\(tau=0\.9\)"),
+    (KernelLogistic, {"n_components": 50}, r"KernelLogistic.*\. Use low_rank=True with n_landmarks=50.*rank=50"),
+    (NystromFeatures, {"n_components": 50}, r"NystromFeatures.*\. Use n_landmarks=50: landmarks; or rank=50"),
+    (KernelSVC, {"decision_function_shape": "ovr"}, r"KernelSVC.* Use multi_class='ovo' or 'ovr'"),
+    (KernelSVR, {"decision_function_shape": "ovr"}, r"KernelSVR.* argument 'decision_function_shape'$"),
+    (NystromFeatures, {"C": 1.0}, r"NystromFeatures.* argument 'C'$"),
+    (KernelSVC, {"kernle": "rbf"}, r"KernelSVC.* argument 'kernle'\. Did you mean 'kernel'\?"),
+    (KernelSVC, {"multiclass": "ovr"}, r"KernelSVC.* Did you mean 'multi_class'\?"),
+    (NystromFeatures, {"landmark": "uniform"}, r"NystromFeatures.* Did you mean 'landmarks'\?"),
+    (KernelSVC, {"xyz": 1}, r"KernelSVC.* argument 'xyz'$"),
+]
+
+
+@pytest.mark.parametrize(("kind", "keyword", "message"), KEYWORDS_OF_OTHERS)
+def test_unknown_keyword_gets_the_parameter_to_use(kind, keyword, message):
+    with pytest.raises(TypeError, match=message):
+        kind(**keyword)
+
+
+def test_unknown_parameter_of_set_params():
+    with pytest.raises(ValueError, match="Invalid parameter 'C' for estimator KernelSVC"):
+        KernelSVC().set_params(C=1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        ({"n_landmarks": 30}, "n_landmarks has"),
+        ({"rank": 3}, "rank has"),
+        ({"landmarks": np.arange(5)}, "landmarks has"),
+        ({"landmarks": "uniform", "n_landmarks": 30, "rank": 3}, "landmarks and n_landmarks and rank have"),
+    ],
+)
+def test_landmarks_without_low_rank_are_a_warning(small, parameters, names):
+    clf = KernelSVC(**FAST, **parameters)
+    with pytest.warns(UserWarning, match=f"{names} no effect without low_rank=True") as record:
+        clf.fit(*small)
+    assert record[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.fit(*small, low_rank=True)
+        clf.set_params(low_rank=True).fit(*small, low_rank=False)
+        KernelSVC(**FAST, landmarks="auto", n_landmarks=2000, rank=None).fit(*small)
 
 
 @pytest.mark.parametrize("name", ["auto", "float32", np.float32, np.dtype("float64"), np.float64])

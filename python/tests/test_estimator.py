@@ -7,8 +7,11 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -109,6 +112,104 @@ def test_attributes(small):
     assert all(len(column) == 3 for column in clf.cv_results_.values())
     for column in ("worst_gap", "refit_gap", "split2_gap", "mean_test_score", "std_test_score", "rank_test_score"):
         assert column in clf.cv_results_
+
+
+TARGETS = {KernelQuantile: {"tau": 0.3}, KernelSVR: {}, KernelRegressor: {}}
+
+
+@pytest.mark.parametrize("kind", OWN_PARAMETERS)
+@pytest.mark.parametrize("several", [False, True])
+def test_best_params_fit_the_chosen_model(small, kind, several):
+    """Set, they give the chosen model again; with λ in place of C, too."""
+    X, sign = small
+    y = sign if kind not in TARGETS else X[:, 0] + 0.3 * sign
+    gamma = [0.1, 0.4] if several else 0.3
+    model = kind(**FAST, gamma=gamma).fit(X, y)
+    assert model.best_params_ == {"Cs": model.C_} | ({"gamma": model.gamma_} if several else {})
+    one = clone(model).set_params(**model.best_params_, cv=None).fit(X, y)
+    assert (one.C_, one.gamma_) == (model.C_, model.gamma_)
+    np.testing.assert_allclose(one.predict(X), model.predict(X), atol=1e-3)
+
+    by_lambda = kind(lambdas=model.lambdas_, cv=3, random_state=0, gamma=gamma).fit(X, y)
+    assert by_lambda.best_params_ == model.best_params_ | {"Cs": by_lambda.C_, "lambdas": None}
+    assert clone(by_lambda).set_params(**by_lambda.best_params_, cv=None).fit(X, y).C_ == by_lambda.C_
+
+
+def test_best_params_of_several_machines(small):
+    X, _ = small
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    joint = KernelSVC(**FAST).fit(X, three)
+    assert joint.best_params_ == {"Cs": joint.C_}
+    for model, y in ((KernelSVC(**FAST, tune="each"), three), (KernelQuantile(**FAST, tau=[0.2, 0.5, 0.8]), X[:, 0])):
+        assert not hasattr(model, "best_params_")
+        with pytest.raises(AttributeError, match="where one C was chosen, but this Kernel.* has 3: C_ holds them"):
+            model.fit(X, y).best_params_  # noqa: B018
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_coef_of_the_linear_kernel(small, form, low_rank):
+    X, sign = small
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    options = {"kernel": "linear", "low_rank": low_rank, **FAST}
+    for model, y, shape in (
+        (KernelSVC(**options), sign, (1, 3)),
+        (KernelSVC(**options, multi_class="ovr"), three, (3, 3)),
+        (KernelLogistic(**options, multi_class="multinomial"), three, (3, 3)),
+        (KernelSVR(**options), X[:, 0], (3,)),
+        (KernelQuantile(**options, tau=[0.2, 0.8]), X[:, 0], (2, 3)),
+    ):
+        model.fit(form(X), y)
+        assert isinstance(model.coef_, np.ndarray)
+        assert model.coef_.shape == shape
+        values = X @ np.atleast_2d(model.coef_).T + model.intercept_
+        np.testing.assert_allclose(values, model._decision_values(form(X)), atol=1e-8)
+
+
+def test_coef_needs_the_linear_kernel(small):
+    model = KernelSVC(**FAST)
+    assert not hasattr(model, "coef_")
+    with pytest.raises(AttributeError, match="coef_ is there with kernel='linear' only.* fitted with kernel='rbf'"):
+        model.fit(*small).coef_  # noqa: B018
+    assert not hasattr(model.set_params(kernel="linear"), "coef_")  # what was fitted counts
+
+
+def test_feature_selection_by_coef(small):
+    X, sign = small
+    noise = np.random.RandomState(1).standard_normal((60, 2))
+    X = np.column_stack([noise[:, 0], X, noise[:, 1]])
+    for model, y in (
+        (KernelSVC(kernel="linear", **FAST), sign),
+        (KernelSVR(kernel="linear", **FAST), X[:, 1:4].sum(1)),
+    ):
+        assert RFE(model, n_features_to_select=3).fit(X, y).support_.tolist() == [False, True, True, True, False]
+        assert SelectFromModel(model).fit(X, y).get_support().tolist() == [False, True, True, True, False]
+
+
+def test_score_goes_by_scoring(small):
+    X, y = small
+    weight = np.where(y > 0, 3.0, 1.0)
+    values = KernelSVC(**FAST, scoring="roc_auc").fit(X, y)
+    expected = roc_auc_score(y, values.decision_function(X))
+    assert values.score(X, y) == expected != values.set_params(scoring=None).score(X, y)
+    assert values.score(X, y) == accuracy_score(y, values.predict(X))
+
+    def of_score(model, X, y):
+        return -model.score(X, y)
+
+    assert values.set_params(scoring=of_score).score(X, y) == -accuracy_score(y, values.predict(X))
+
+    weighted = KernelSVC(**FAST, scoring="balanced_accuracy").fit(X, y)
+    expected = balanced_accuracy_score(y, weighted.predict(X), sample_weight=weight)
+    assert weighted.score(X, y, weight) == expected
+
+    for model in (KernelSVR(**FAST), KernelQuantile(**FAST)):
+        model.set_params(scoring="neg_mean_squared_error").fit(X, X[:, 0])
+        expected = -mean_squared_error(X[:, 0], model.predict(X), sample_weight=weight)
+        assert model.score(X, X[:, 0], weight) == pytest.approx(expected, rel=1e-12)
+    levels = KernelQuantile(**FAST, tau=[0.2, 0.8], scoring="neg_mean_absolute_error").fit(X, X[:, 0])
+    expected = -np.abs(X[:, :1] - levels.predict(X)).mean()
+    assert levels.score(X.tolist(), X[:, 0]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_decision_values_are_the_kernel_expansion(small):

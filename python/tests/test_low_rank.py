@@ -659,7 +659,8 @@ def test_low_rank_of_one_fit_goes_before_the_parameter(name, data):
     assert model.get_params() == before
     assert all(hasattr(model, kept) for kept in KEPT)
     np.testing.assert_array_equal(values(model, X), values(always, X))
-    model.fit(X, y)
+    with pytest.warns(UserWarning, match="n_landmarks has no effect"):
+        model.fit(X, y)
     assert not any(hasattr(model, kept) for kept in KEPT)
     assert vars(model).keys() == vars(never).keys()
     np.testing.assert_array_equal(values(model, X), values(never, X))

@@ -1,6 +1,8 @@
 """Threads, time, interruption and progress."""
 
+import contextlib
 import io
+import os
 import re
 import sys
 import textwrap
@@ -194,6 +196,63 @@ def test_progress_in_a_terminal_with_tqdm():
     assert "KernelSVC: path: 100%" in lines[-1]
     assert "550/550" in lines[-1]
     assert "models" in lines[-1]
+
+
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+@pytest.mark.parametrize("with_tqdm", [False, True])
+def test_progress_says_which_gamma(monkeypatch, kind, with_tqdm):
+    if not with_tqdm:
+        monkeypatch.setattr(_progress, "_tqdm", lambda: None)
+    elif _progress._tqdm() is None:
+        pytest.skip("tqdm is not installed")
+    X, y = make_mixture(200, 5, random_state=0)
+    stream = kind()
+    monkeypatch.setattr(sys, "stderr", stream)
+    KernelSVC(Cs=4, cv=3, gamma=[0.05, 0.2, 1.0], random_state=0, verbose=1).fit(X, y)
+    text = stream.getvalue()
+    for k, gamma in enumerate(("0.05", "0.2", "1"), start=1):
+        assert f"KernelSVC: gamma {k} of 3 ({gamma}), path" in text
+    assert "16/16" in text
+    monkeypatch.setattr(sys, "stderr", stream := kind())
+    KernelSVC(Cs=4, cv=3, gamma=0.2, random_state=0, verbose=1).fit(X, y)
+    assert "KernelSVC: path" in stream.getvalue()
+    assert "gamma" not in stream.getvalue()
+
+
+class LiveFile(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+def stream_of_no_use(kind, file):
+    """A standard error that nothing can be written to."""
+    if kind == "missing":
+        return None
+    if kind == "closed":
+        stream = file(open(os.devnull, "wb"))  # noqa: SIM115 (closed at once)
+        stream.close()
+        return stream
+    reading, writing = os.pipe()
+    os.close(reading)
+    return file(open(writing, "wb", buffering=0))
+
+
+@pytest.mark.parametrize("kind", ["missing", "closed", "broken pipe"])
+@pytest.mark.parametrize("file", [io.TextIOWrapper, LiveFile])
+@pytest.mark.parametrize("with_tqdm", [False, True])
+def test_verbose_survives_a_stderr_that_cannot_be_written(monkeypatch, kind, file, with_tqdm):
+    if not with_tqdm:
+        monkeypatch.setattr(_progress, "_tqdm", lambda: None)
+    X, y = make_mixture(200, 5, random_state=0)
+    silent = KernelSVC(Cs=8, cv=3, gamma=[0.1, 0.3], random_state=0).fit(X, y)
+    stream = stream_of_no_use(kind, file)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        clf = KernelSVC(Cs=8, cv=3, gamma=[0.1, 0.3], random_state=0, verbose=1).fit(X, y)
+    assert results(clf) == results(silent)
+    if kind == "broken pipe":
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
 
 
 def test_progress_in_a_log_is_sparse():
