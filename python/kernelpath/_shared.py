@@ -78,7 +78,8 @@ Cs : int, float or sequence of float, default=50
     spread of y), a float is one value; the order of a sequence is kept in all results. A :class:`GridEdgeWarning` says
     so if the best score lies at an end of the grid and still rises there.
 lambdas : float or sequence of float, optional
-    Values of λ in place of `Cs`, which then keeps its default: C = 1 / (2 n_samples λ).
+    Values of λ in place of `Cs`, which then keeps its default: C = 1 / (2 n_samples λ), with n_samples the number of
+    all rows, in the folds, too.
 cv : int, splitter, iterable, "loo" or None, default=5
     An int is the number of shuffled folds, those of ``{splitter}(cv, shuffle=True, random_state=random_state)``;
     any scikit-learn splitter or iterable of (train, test) rows is taken as it is; "loo" is exact leave-one-out.

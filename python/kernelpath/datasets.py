@@ -42,14 +42,31 @@ def make_mixture(
     y : ndarray of shape (n_samples,), of −1 and +1
     """
     rng = check_random_state(random_state)
-    shift = np.zeros((2, 1, n_features))
-    half = n_features // 2
-    shift[0, :, :half] = mu
-    shift[1, :, half:] = mu
-    centers = rng.standard_normal((2, n_centers, n_features)) + shift
-    is_positive = rng.randint(2, size=n_samples)
-    X = centers[is_positive, rng.randint(n_centers, size=n_samples)]
-    X += sigma * rng.standard_normal((n_samples, n_features))
+    centers = _centers(rng, n_centers, n_features, n_features // 2, mu)
+    X, y = _rows(rng, centers, n_samples, sigma)
     X -= X.mean(axis=0)
     X /= X.std(axis=0)
+    return X, y
+
+
+def _centers(
+    rng: np.random.RandomState, n_centers: int, n_features: int, n_first: int, mu: float
+) -> npt.NDArray[np.float64]:
+    """Centres of both classes, shape (2, n_centers, n_features).
+
+    Those of class −1 are shifted by μ in the `n_first` first features, those of +1 in the others.
+    """
+    shift = np.zeros((2, 1, n_features))
+    shift[0, :, :n_first] = mu
+    shift[1, :, n_first:] = mu
+    return rng.standard_normal((2, n_centers, n_features)) + shift
+
+
+def _rows(
+    rng: np.random.RandomState, centers: npt.NDArray[np.float64], n_samples: int, sigma: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Rows around random centres, and their classes −1 and +1."""
+    is_positive = rng.randint(2, size=n_samples)
+    X = centers[is_positive, rng.randint(centers.shape[1], size=n_samples)]
+    X += sigma * rng.standard_normal(X.shape)
     return X, 2 * is_positive - 1

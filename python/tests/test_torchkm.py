@@ -1,15 +1,18 @@
-"""TorchKM's face: its signatures, what each parameter becomes, what each attribute means."""
+"""TorchKM's face: its import paths and signatures, what each parameter becomes, what each attribute means."""
 
 import doctest
 import inspect
 import pickle
 import re
 from functools import partial
+from importlib import import_module
 
 import matplotlib
+import naive
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import make_circles
 from sklearn.exceptions import ConvergenceWarning
@@ -22,8 +25,20 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelpath.torchkm
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelSVC
+from kernelpath.datasets import make_mixture
 from kernelpath.display import CalibrationBins, CVCurveDisplay, GapDisplay
-from kernelpath.torchkm import TorchKMDWD, TorchKMKQR, TorchKMLogit, TorchKMSVC
+from kernelpath.torchkm import (
+    TorchKMDWD,
+    TorchKMKQR,
+    TorchKMLogit,
+    TorchKMSVC,
+    data_gen,
+    kernelMult,
+    rbf_kernel,
+    sigest,
+    standardize,
+)
+from kernelpath.torchkm._translation import as_numpy
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -33,12 +48,13 @@ FAST = {"Cs": GRID, "cv": 3, "random_state": 0}
 CLASSIFIERS = {TorchKMSVC: KernelSVC, TorchKMDWD: KernelDWD, TorchKMLogit: KernelLogistic}
 ALL = CLASSIFIERS | {TorchKMKQR: KernelQuantile}
 
-# TorchKM 4.3.2
+# TorchKM 4.3.2, and n_jobs
 COMMON = {
     "kernel": "rbf", "nC": 50, "Cs": None, "C_max": 1000.0, "C_min": 0.001, "cv": 5, "foldid": None,
     "tol": 1e-5, "max_iter": 1000, "solver_gamma": 1e-8, "is_exact": 0,
     "device": None, "rbf_sigma": None, "sigest_frac": 0.5, "poly_degree": 3, "poly_coef0": 1.0, "poly_gamma": 1.0,
     "random_state": None, "store_path": False, "low_rank": False, "num_landmarks": 2000, "nys_k": 1000,
+    "n_jobs": None,
 }  # fmt: skip
 
 
@@ -47,6 +63,25 @@ def with_own(after, own):
     items = list(COMMON.items())
     place = list(COMMON).index(after) + 1
     return dict(items[:place] + list(own.items()) + items[place:])
+
+
+class Tensor:
+    """What numpy sees of a torch tensor on the CPU."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
+class TensorOnGPU:
+    """What numpy sees of one on a GPU."""
+
+    device = "cuda:0"
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
 
 @pytest.fixture(autouse=True)
@@ -102,12 +137,12 @@ def test_docstring_describes_each_parameter_and_attribute(kind, circles):
     described = ", ".join(re.findall(names, before, flags=re.MULTILINE)).split(", ")
     assert sorted(described) == sorted(inspect.signature(kind).parameters)
     described = ", ".join(re.findall(names, after, flags=re.MULTILINE)).split(", ")
-    model = fitted(kind, (pd.DataFrame(circles[0], columns=["a", "b"]), circles[1]))
+    model = fitted(kind, (pd.DataFrame(circles[0], columns=["a", "b"]), circles[1]), low_rank=True, num_landmarks=20)
     assert sorted(described) == sorted(name for name in vars(model) if name.endswith("_"))
 
 
 def test_examples():
-    failed, attempted = doctest.testmod(kernelpath.torchkm)
+    failed, attempted = doctest.testmod(kernelpath.torchkm.estimators)
     assert (failed, attempted > 0) == (0, True)
 
 
@@ -211,9 +246,27 @@ def test_converged_tells_which_Cs_reached_tol(circles, monkeypatch):
     assert set(model.converged_) == {True, False}
 
 
-def test_path_is_kept_on_request_only(circles):
-    assert fitted(TorchKMSVC, circles).pred_path_ is None
-    assert fitted(TorchKMSVC, circles, store_path=True).pred_path_.shape == (150, 4)
+@pytest.mark.parametrize("low_rank", [False, True])
+@pytest.mark.parametrize("kind", ALL)
+def test_path_is_kept_on_request_only(kind, low_rank, circles):
+    X = circles[0]
+    options = {"rbf_sigma": 0.7, "tol": 1e-7, "low_rank": low_rank, "num_landmarks": 40, "nys_k": 25}
+    plain = fitted(kind, circles, **options)
+    assert plain.pred_path_ is None
+    assert plain.alpmat_path_ is None
+    model = fitted(kind, circles, store_path=True, **options)
+    assert type(model.estimator_) is ALL[kind]
+    np.testing.assert_array_equal(model.pred_path_, model.estimator_.oof_path_)
+    assert model.alpmat_path_.shape == (151, 4)
+    np.testing.assert_array_equal(model.alpmat_path_[1:, model.best_ind_], plain.alpha_)
+    assert model.alpmat_path_[0, model.best_ind_] == plain.intercept_
+    # A column is what a fit of its C alone would be.
+    K = naive.gram(X, X, "rbf", 1.4)
+    for j, C in enumerate(GRID):
+        alone = fitted(kind, circles, Cs=[C], **options)
+        values = alone.predict(X) if kind is TorchKMKQR else alone.decision_function(X)
+        np.testing.assert_allclose(K @ model.alpmat_path_[1:, j] + model.alpmat_path_[0, j], values, atol=2e-3)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).alpmat_path_, model.alpmat_path_)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -235,8 +288,9 @@ def test_devices(device, circles):
     [
         ({"device": "cuda"}, ValueError, "device='cuda' is not available; available: .*'cpu'"),
         ({"low_rank": "yes"}, TypeError, "low_rank must be True or False, got 'yes'"),
-        ({"num_landmarks": 0}, ValueError, "num_landmarks must be at least 1, got 0"),
-        ({"nys_k": 2.5}, TypeError, "nys_k must be an integer, got 2.5"),
+        ({"low_rank": True, "num_landmarks": 0}, ValueError, "num_landmarks must be at least 1, got 0"),
+        ({"low_rank": True, "nys_k": 2.5}, TypeError, "nys_k must be an integer, got 2.5"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
         ({"kernel": "laplacian"}, ValueError, "kernel='laplacian' is not available; available: 'rbf', 'linear'"),
         ({"rbf_sigma": -1.0}, ValueError, "rbf_sigma must be a finite number > 0, got -1.0"),
         ({"Cs": [1.0, -1.0]}, ValueError, r"C must be a finite number > 0, got -1.0 \(Cs\[1\]\)"),
@@ -267,6 +321,8 @@ def test_low_rank_is_that_of_kernelpath(kind, circles):
     np.testing.assert_array_equal(model.predict(X), ours.predict(X))
     # The coefficients of all rows are those of the landmarks, and 0.
     np.testing.assert_array_equal(np.flatnonzero(model.alpha_), np.sort(ours.landmark_indices_))
+    np.testing.assert_array_equal(model.low_rank_landmark_indices_, ours.landmark_indices_)
+    assert (model.num_landmarks_, model.nys_k_, model.low_rank_basis_dim_) == (40, 25, 25)
     K = np.exp(-1.4 * ((X[:, None] - X) ** 2).sum(axis=2))
     values = model.predict(X) if kind is TorchKMKQR else model.decision_function(X)
     np.testing.assert_allclose(K @ model.alpha_ + model.intercept_, values, atol=1e-9 * np.abs(model.alpha_).sum())
@@ -288,6 +344,167 @@ def test_low_rank_of_one_fit_goes_before_the_parameter(kind, circles):
     assert {name: value for name, value in model.get_params().items() if name != "Cs"} == {
         name: value for name, value in before.items() if name != "Cs"
     }
+
+
+LOW_RANK_ATTRIBUTES = ("low_rank_basis_dim_", "low_rank_landmark_indices_", "num_landmarks_", "nys_k_")
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_landmarks_are_a_matter_of_low_rank_alone(kind, circles):
+    """An exact fit neither passes nor checks them, and has none of their attributes, even after one of low rank."""
+    model = kind(**FAST, num_landmarks=0, nys_k="all")
+    target = circles[0][:, 0] if kind is TorchKMKQR else circles[1]
+    model.fit(circles[0], target, low_rank=True, num_landmarks=9, nys_k=5)
+    assert all(hasattr(model, name) for name in LOW_RANK_ATTRIBUTES)
+    model.fit(circles[0], target)
+    assert not any(hasattr(model, name) for name in LOW_RANK_ATTRIBUTES)
+    untouched = ALL[kind]()
+    for name in ("low_rank", "landmarks", "n_landmarks", "rank"):
+        assert getattr(model.estimator_, name) == getattr(untouched, name)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_threads(kind, circles):
+    one, two = (fitted(kind, circles, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert (one.estimator_.n_jobs, two.estimator_.n_jobs) == (1, 2)
+    np.testing.assert_array_equal(one.alpha_, two.alpha_)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_what_it_was_fitted_to(kind, circles):
+    X, y = circles
+    model = fitted(kind, circles)
+    assert model.X_fit_ is X
+    np.testing.assert_array_equal(model.y_fit_original_, X[:, 0] if kind is TorchKMKQR else y)
+    assert model.y_fit_original_ is not y
+    frame = fitted(kind, (pd.DataFrame(X), y))
+    assert type(frame.X_fit_) is np.ndarray
+    np.testing.assert_array_equal(frame.X_fit_, X)
+    rows, target = sparse.csr_matrix(X), model.y_fit_original_
+    assert kind(**FAST).fit(rows, target).X_fit_ is rows
+    assert kind(**FAST, kernel="precomputed").fit(X @ X.T, target).X_fit_ is None
+
+
+# Import paths, tensors and helpers
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("", "TorchKMSVC TorchKMDWD TorchKMLogit TorchKMKQR ConvergenceWarning"),
+        ("", "data_gen sigest rbf_kernel kernelMult standardize"),
+        (".estimators", "TorchKMSVC TorchKMDWD TorchKMLogit TorchKMKQR"),
+        (".functions", "data_gen sigest rbf_kernel kernelMult standardize"),
+        (".exceptions", "ConvergenceWarning"),
+        *[(f".cvk{name}", f"cvk{name}") for name in ("svm", "dwd", "logit", "qr", "sqsvm", "huber")],
+        *[(f".cvkny{name}", f"cvkny{name}") for name in ("ssvm", "sdwd", "slogit", "qr")],
+    ],
+)
+def test_import_paths(module, names):
+    found = import_module(f"kernelpath.torchkm{module}")
+    for name in names.split():
+        assert getattr(found, name).__name__ == name
+        assert getattr(kernelpath.torchkm, name, None) in (getattr(found, name), found)  # as in TorchKM
+    assert set(names.split()) <= set(found.__all__)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_tensors_are_read_as_arrays(kind, circles):
+    X, y = circles
+    if kind is not TorchKMKQR:  # tensors hold numbers
+        y = np.where(y == "out", 1, -1)
+    options = {"random_state": 0, "rbf_sigma": 1.0} | ({} if kind is TorchKMKQR else {"probability": True})
+    foldid = np.arange(len(X)) % 3 + 1
+    target = X[:, 0] if kind is TorchKMKQR else y
+    arrays = kind(Cs=GRID, foldid=foldid, **options).fit(X, target)
+    tensors = kind(Cs=Tensor(GRID), foldid=Tensor(foldid), **options).fit(Tensor(X), Tensor(target))
+    np.testing.assert_array_equal(tensors.alpha_, arrays.alpha_)
+    np.testing.assert_array_equal(tensors.predict(Tensor(X)), arrays.predict(X))
+    assert tensors.score(Tensor(X), Tensor(target)) == arrays.score(X, target)
+    for name, value in (("X_fit_", X), ("y_fit_original_", target), ("foldid_", foldid), ("Cs_", GRID)):
+        assert type(getattr(tensors, name)) is np.ndarray
+        np.testing.assert_array_equal(getattr(tensors, name), value)
+    if kind is not TorchKMKQR:
+        np.testing.assert_array_equal(tensors.decision_function(Tensor(X)), arrays.decision_function(X))
+        np.testing.assert_array_equal(tensors.predict_proba(Tensor(X)), arrays.predict_proba(X))
+        assert tensors.platt_plot(Tensor(X), Tensor(y))[1]["ece"] == arrays.platt_plot(X, y)[1]["ece"]
+
+
+def test_tensors_on_a_GPU_are_refused(circles):
+    X, y = circles
+    message = r"X is a TensorOnGPU on the device 'cuda:0' that numpy cannot read; pass X.detach\(\).cpu\(\) \(can't"
+    with pytest.raises(TypeError, match=message):
+        TorchKMSVC(**FAST).fit(TensorOnGPU(), y)
+    with pytest.raises(TypeError, match=message.replace("X", "y")):
+        TorchKMSVC(**FAST).fit(X, TensorOnGPU())
+    with pytest.raises(TypeError, match=message):
+        fitted(TorchKMSVC, circles).predict(TensorOnGPU())
+    with pytest.raises(TypeError, match=message.replace("X", "x")):
+        standardize(TensorOnGPU())
+
+
+def test_only_tensors_are_converted(circles):
+    for value in (circles[0], circles[0].tolist(), pd.DataFrame(circles[0]), pd.Series([1, 2]), None, "sigest"):
+        assert as_numpy("X", value) is value
+    matrix = sparse.csr_matrix(circles[0])
+    assert as_numpy("X", matrix) is matrix
+
+
+def test_kernel_matrices():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(60, 3)), rng.normal(size=(7, 3))
+    np.testing.assert_allclose(rbf_kernel(X, 0.3), naive.gram(X, X, "rbf", 0.6), rtol=1e-13)
+    np.testing.assert_allclose(kernelMult(Tensor(X), Z, 0.3), naive.gram(X, Z, "rbf", 0.6), rtol=1e-13)
+    with pytest.raises(ValueError, match="sigma must be a finite number > 0, got -1.0"):
+        rbf_kernel(X, -1.0)
+    with pytest.raises(ValueError, match="X has 3 features and X_new 2; both need the same"):
+        kernelMult(X, Z[:, :2], 0.3)
+    with pytest.raises(ValueError, match=r"X must be a matrix, got shape \(60,\)"):
+        kernelMult(X[:, 0], Z, 0.3)
+    with pytest.raises(ValueError, match="X must hold numbers: could not convert string to float: 'a'"):
+        kernelMult([["a"]], Z, 0.3)
+
+
+def test_sigest_is_half_of_gamma():
+    X = make_mixture(60, 3, random_state=0)[0]
+    pairs = ((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(60, 1)]
+    high, low = np.quantile(pairs, [0.9, 0.1])
+    assert sigest(Tensor(X), frac=0.5) == pytest.approx((1 / high + 1 / low) / 2, rel=0.3)
+    np.random.seed(1)  # noqa: NPY002
+    seed = np.random.mtrand._rand.randint(np.iinfo(np.int32).max)
+    np.random.seed(1)  # noqa: NPY002
+    assert sigest(X) == kernelpath._core.bandwidth(X, "rbf", "sigest", seed) / 2
+
+
+def test_standardize():
+    X = np.random.default_rng(0).normal(2.0, 3.0, size=(60, 3))
+    X[:, 1] = 4.0
+    Z = standardize(Tensor(X))
+    np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(Z.std(axis=0, ddof=1), [1.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match="standardize needs at least 2 rows, got 1"):
+        standardize(X[:1])
+
+
+def test_simulated_data():
+    X, y, means = data_gen(60, 4, 6, 3, 3, 2.0, 3.0, 42)
+    assert (X.shape, y.shape, means.shape) == ((60, 6), (60,), (8, 6))
+    assert set(y) == {-1.0, 1.0}
+    scaled, labels = make_mixture(60, 6, n_centers=4, random_state=42)
+    np.testing.assert_array_equal((X - X.mean(axis=0)) / (X - X.mean(axis=0)).std(axis=0), scaled)
+    np.testing.assert_array_equal(y, labels)
+    # Centres of class -1 are shifted in the first p1 features, the others in the rest.
+    means = data_gen(1, 500, 6, 2, 4, 5.0, 1.0, 0)[2]
+    np.testing.assert_allclose(means[:500].mean(axis=0), [5, 5, 0, 0, 0, 0], atol=0.2)
+    np.testing.assert_allclose(means[500:].mean(axis=0), [0, 0, 5, 5, 5, 5], atol=0.2)
+    # Rows around given centres.
+    centers = np.array([[100.0, 0.0], [0.0, 0.0], [0.0, -100.0], [0.0, -100.0]])
+    X, y, means = data_gen(60, 2, 2, 1, 1, 2.0, 0.1, sdn=42, means=Tensor(centers))
+    np.testing.assert_array_equal(means, centers)
+    np.testing.assert_allclose(X[y == 1.0], np.tile([0.0, -100.0], (int(np.sum(y == 1.0)), 1)), atol=1.0)
+    assert not np.array_equal(X, data_gen(60, 2, 2, 1, 1, 2.0, 0.1, 42, centers)[0])
+    with pytest.raises(ValueError, match=r"means must have shape \(2 \* nm, pp\) = \(6, 2\), got \(4, 2\)"):
+        data_gen(60, 3, 2, 1, 1, 2.0, 0.1, means=centers)
 
 
 def test_a_level_outside_0_to_1(circles):

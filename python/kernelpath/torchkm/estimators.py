@@ -1,7 +1,6 @@
-"""TorchKM's names and parameters for the estimators of kernelpath: its users change one import.
+"""TorchKM's estimators.
 
-``from kernelpath.torchkm import TorchKMSVC`` stands for ``from torchkm import TorchKMSVC``, as of TorchKM 4.3. Each
-class translates its parameters, fits the estimator of kernelpath that solves the same problem, and answers under
+Each class translates its parameters, fits the estimator of kernelpath that solves the same problem, and answers under
 TorchKM's names; the fitted estimator, with its certificates, is ``estimator_``.
 """
 
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state, column_or_1d
@@ -26,6 +26,7 @@ from kernelpath._shared import _inserted
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.display import CalibrationBins, CalibrationDisplay, new_axes
 from kernelpath.regressors import KernelQuantile
+from kernelpath.torchkm._translation import as_numpy, device_of, fitted_path, folds_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,11 +57,13 @@ poly_degree, poly_coef0, poly_gamma : int, float, float, default=3, 1.0, 1.0
 random_state : int, RandomState or None, default=None
     Seed of the folds and of the bandwidth.
 store_path : bool, default=False
-    Keep `pred_path_`, the out-of-fold values at every C.
+    Keep `pred_path_`, the out-of-fold values at every C, and `alpmat_path_`, the coefficients.
 low_rank : bool, default=False
     Approximate the kernel (Nyström): time and memory then grow with the number of rows, not with its square.
 num_landmarks, nys_k : int, default=2000, 1000
     With `low_rank`: landmarks, rows drawn at random, and the rank of the approximation.
+n_jobs : int, optional
+    Threads: None and -1 use all cores. Results do not depend on it. (TorchKM has no such parameter.)
 """
 
 PROBABILITY = """
@@ -99,6 +102,16 @@ kernel_state_ : dict
     The bandwidth as "sigma", for the "rbf" kernel.
 pred_path_ : ndarray of shape (n_samples, n_Cs) or None
     Out-of-fold values at every C, with ``store_path=True``.
+alpmat_path_ : ndarray of shape (n_samples + 1, n_Cs) or None
+    The intercept and below it the coefficients of all rows, at every C, with ``store_path=True``.
+X_fit_ : ndarray or sparse matrix of shape (n_samples, n_features), or None
+    The training rows, not copied; None when ``kernel="precomputed"``.
+y_fit_original_ : ndarray of shape (n_samples,)
+    The targets as given.
+low_rank_landmark_indices_, num_landmarks_ : ndarray of shape (num_landmarks_,), int
+    With `low_rank` only: the rows that are landmarks, and their number.
+low_rank_basis_dim_, nys_k_ : int, int
+    With `low_rank` only: the rank, under both of TorchKM's names.
 n_samples_fit_, n_features_in_, feature_names_in_ : int, int, ndarray of str
     Rows and columns seen by `fit`.
 """
@@ -159,6 +172,7 @@ class _TorchKM(BaseEstimator):
     low_rank: bool
     num_landmarks: int
     nys_k: int
+    n_jobs: int | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,21 +206,26 @@ class _TorchKM(BaseEstimator):
         -------
         self
         """
+        X, y = as_numpy("X", X), as_numpy("y", y)
         self._check_targets(y)
         seed = self._seed()
-        n_landmarks = _integer(
-            "num_landmarks", self.num_landmarks if num_landmarks is None else num_landmarks, at_least=1
-        )
-        rank = _integer("nys_k", self.nys_k if nys_k is None else nys_k, at_least=1)
-        model = self._kind(**self._translated(seed), low_rank=self.low_rank if low_rank is None else low_rank)
-        if model.low_rank:
-            model.set_params(landmarks="uniform", n_landmarks=n_landmarks, rank=min(rank, n_landmarks))
-        model.fit(X, y)
+        model = self._kind(**self._translated(seed))
+        asked = self.low_rank if low_rank is None else low_rank
+        model.set_params(low_rank=asked)
+        if asked:
+            n_landmarks = self.num_landmarks if num_landmarks is None else num_landmarks
+            model.set_params(**self._landmarks(n_landmarks, self.nys_k if nys_k is None else nys_k))
+        path = fitted_path(model, X, y) if self.store_path else None
+        if path is None:
+            model.fit(X, y)
         self.estimator_ = model
+        self.X_fit_ = None if self.kernel == "precomputed" else X if sparse.issparse(X) else np.asarray(X)
+        self.y_fit_original_ = np.array(column_or_1d(y))
         self._keep_path(model)
-        self._keep_model(model)
-        self._keep_own(model, column_or_1d(y))
-        self.foldid_ = self._fold_numbers(column_or_1d(y), seed)
+        self._keep_model(model, path)
+        self._keep_low_rank(model)
+        self._keep_own(model, self.y_fit_original_)
+        self.foldid_ = self._fold_numbers(self.y_fit_original_, seed)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -222,7 +241,7 @@ class _TorchKM(BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(as_numpy("X", X))
 
     def _check_targets(self, y: Any) -> None:
         """Refuse targets that this class does not take."""
@@ -240,10 +259,17 @@ class _TorchKM(BaseEstimator):
             "coef0": self.poly_coef0,
             "Cs": self._grid(),
             "cv": self._folds(),
-            "device": "cpu" if self.device in (None, "auto") else str(self.device),
+            "device": device_of(self.device),
             "tol": self.tol,
+            "n_jobs": self.n_jobs,
             "random_state": seed,
         }
+
+    @staticmethod
+    def _landmarks(num_landmarks: Any, nys_k: Any) -> dict[str, Any]:
+        n_landmarks = _integer("num_landmarks", num_landmarks, at_least=1)
+        rank = min(_integer("nys_k", nys_k, at_least=1), n_landmarks)
+        return {"landmarks": "uniform", "n_landmarks": n_landmarks, "rank": rank}
 
     def _gamma(self) -> float | str:
         """TorchKM's "rbf" is exp(−2σ‖x−z‖²)."""
@@ -253,14 +279,13 @@ class _TorchKM(BaseEstimator):
 
     def _grid(self) -> Any:
         if self.Cs is not None:
-            return np.atleast_1d(self.Cs)
+            return np.atleast_1d(as_numpy("Cs", self.Cs))
         ends = number("C_max", self.C_max, above=0.0), number("C_min", self.C_min, above=0.0)
         return np.geomspace(*ends, num=self.nC)
 
     def _folds(self) -> Any:
         if self.foldid is not None:
-            numbers = column_or_1d(self.foldid)
-            return [(numbers != k, numbers == k) for k in np.unique(numbers)]
+            return folds_of(self.foldid)
         if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):
             kind = self._kind.__name__
             raise TypeError(f"cv must be a number of folds, got {self.cv!r}; pass foldid, or to {kind} any splitter")
@@ -274,7 +299,7 @@ class _TorchKM(BaseEstimator):
     def _fold_numbers(self, y: npt.NDArray[Any], seed: int) -> npt.NDArray[Any]:
         """The folds of the fit, drawn again from the same seed."""
         if self.foldid is not None:
-            return np.array(column_or_1d(self.foldid))
+            return np.array(column_or_1d(as_numpy("foldid", self.foldid)))
         numbers = np.empty(len(y), dtype=np.int64)
         splitter = self._splitter(self.cv, shuffle=True, random_state=seed)
         for k, (_, test) in enumerate(splitter.split(y, y)):
@@ -289,7 +314,7 @@ class _TorchKM(BaseEstimator):
         self.converged_ = (model.gaps_ <= self.tol).all(axis=0)
         self.pred_path_ = model.oof_path_ if self.store_path else None
 
-    def _keep_model(self, model: Any) -> None:
+    def _keep_model(self, model: Any, path: npt.NDArray[np.float64] | None) -> None:
         self.n_samples_fit_ = len(model.oof_path_)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
@@ -298,6 +323,19 @@ class _TorchKM(BaseEstimator):
         self.alpha_[model.support_] = model.dual_coef_[0]
         self.intercept_ = float(model.intercept_[0])
         self.kernel_state_ = {"sigma": model.gamma_ / 2.0} if self.kernel == "rbf" else {}
+        self.alpmat_path_ = path
+        if path is not None and hasattr(model, "rank_"):
+            self.alpmat_path_ = np.zeros((self.n_samples_fit_ + 1, len(model.Cs_)))
+            self.alpmat_path_[np.append(0, 1 + model.landmark_indices_)] = path
+
+    def _keep_low_rank(self, model: Any) -> None:
+        for name in ("low_rank_landmark_indices_", "num_landmarks_", "low_rank_basis_dim_", "nys_k_"):
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        if hasattr(model, "rank_"):
+            self.low_rank_landmark_indices_ = model.landmark_indices_
+            self.num_landmarks_ = len(model.landmark_indices_)
+            self.low_rank_basis_dim_ = self.nys_k_ = model.rank_
 
 
 def _with_probability(classifier: Any) -> bool:
@@ -341,6 +379,7 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         low_rank: bool = False,
         num_landmarks: int = 2000,
         nys_k: int = 1000,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.nC = nC
@@ -366,6 +405,7 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         self.low_rank = low_rank
         self.num_landmarks = num_landmarks
         self.nys_k = nys_k
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -385,7 +425,25 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self.estimator_.decision_function(as_numpy("X", X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows with the right label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        return super().score(X, as_numpy("y", y), sample_weight)
 
     @available_if(_with_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
@@ -455,7 +513,7 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         if X is None:
             y, p = self.platt_y_, self.platt_.probability(self.platt_scores_)
         else:
-            p = self.predict_proba(X)[:, 1]
+            y, p = as_numpy("y", y), self.predict_proba(X)[:, 1]
         bins = CalibrationBins.of(y, p, n_bins=n_bins, strategy=strategy, pos_label=self.classes_[1])
         display = CalibrationDisplay(bins, pos_label=self.classes_[1], annotate_counts=annotate_counts)
         ax = display.plot(ax or new_axes(figsize)).ax_
@@ -594,6 +652,7 @@ class TorchKMKQR(RegressorMixin, _TorchKM):
         low_rank: bool = False,
         num_landmarks: int = 2000,
         nys_k: int = 1000,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.nC = nC
@@ -622,6 +681,7 @@ class TorchKMKQR(RegressorMixin, _TorchKM):
         self.low_rank = low_rank
         self.num_landmarks = num_landmarks
         self.nys_k = nys_k
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -645,7 +705,7 @@ class TorchKMKQR(RegressorMixin, _TorchKM):
         float
         """
         check_is_fitted(self)
-        return self.estimator_.score(X, y, sample_weight)
+        return self.estimator_.score(as_numpy("X", X), as_numpy("y", y), sample_weight)
 
     def _translated(self, seed: int) -> dict[str, Any]:
         return super()._translated(seed) | {"tau": level("tau", self.tau)}
