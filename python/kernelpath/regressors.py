@@ -251,8 +251,8 @@ class KernelRegressor(TargetsBase):
     Attributes
     ----------
     {attributes}
-    delta_ : float or ndarray of shape (n_targets,)
-        The δ used; with the Huber loss only.
+    delta_ : float, ndarray of shape (n_targets,) or None
+        The δ used; None but for the Huber loss.
 
     Examples
     --------
@@ -280,7 +280,6 @@ class KernelRegressor(TargetsBase):
         self.tau = tau
         self.tune = tune
 
-    delta_: Any
     _score_growth = 2
 
     def _loss_of(self, unit: float) -> Loss:
@@ -293,7 +292,4 @@ class KernelRegressor(TargetsBase):
         return loss, constants[loss]
 
     def _keep_constants(self, losses: list[Loss]) -> None:
-        if hasattr(self, "delta_"):  # of an earlier fit
-            del self.delta_
-        if self.loss == "huber":
-            self.delta_ = self._joined(delta for _, delta in losses)
+        self.delta_ = self._joined(delta for _, delta in losses) if self.loss == "huber" else None

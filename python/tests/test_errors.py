@@ -10,6 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from kernelpath import (
+    GridEdgeWarning,
     KernelDWD,
     KernelLogistic,
     KernelQuantile,
@@ -143,6 +144,7 @@ def test_landmarks_without_low_rank_are_a_warning(small, parameters, names):
     assert record[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", GridEdgeWarning)
         clf.fit(*small, low_rank=True)
         clf.set_params(low_rank=True).fit(*small, low_rank=False)
         KernelSVC(**FAST, landmarks="auto", n_landmarks=2000, rank=None).fit(*small)

@@ -47,8 +47,8 @@ OWN_PARAMETERS = {
     KernelLogistic: CLASSIFIER_PARAMETERS,
     KernelDWD: f"probability {CLASSIFIER_PARAMETERS}",
     KernelQuantile: "tau noncrossing",
-    KernelSVR: "epsilon",
-    KernelRegressor: "loss delta tau",
+    KernelSVR: "epsilon tune",
+    KernelRegressor: "loss delta tau tune",
 }
 
 
