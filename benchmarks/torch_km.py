@@ -10,7 +10,8 @@ after which it is stopped. The second gets
     converged   where it says so, one a C; empty for quantiles, of which it says nothing;
     objectives  C Σ L + ½ αᵀKα of its models on all rows, one a C.
 
-Its kernel is exp(−2σd²). `max_iter` bounds the iterations on all rows of all C's together, and `max_iter` times the
+Its kernel is exp(−2σd²). Its quantiles minimise the mean loss + ½ λ αᵀKα with λ = 1/(2nC), where its other methods have
+λ αᵀKα, so that they solve our problem at C if they are given C/2. `max_iter` bounds the iterations on all rows of all C's together, and `max_iter` times the
 number of C's those of cross-validation. (This file is not called torchkm.py, or it would import itself.)
 """
 
@@ -44,11 +45,12 @@ def pinball(y, f):
     return np.maximum(TAU * (y - f), (TAU - 1.0) * (y - f))
 
 
+# Estimator, parameters of its own, loss, and what it must be given for our C, over C.
 METHODS = {
-    "svc": (TorchKMSVC, {}, hinge),
-    "logistic": (TorchKMLogit, {}, logistic),
-    "dwd": (TorchKMDWD, {}, dwd),
-    "quantile": (TorchKMKQR, {"tau": TAU}, pinball),
+    "svc": (TorchKMSVC, {}, hinge, 1.0),
+    "logistic": (TorchKMLogit, {}, logistic, 1.0),
+    "dwd": (TorchKMDWD, {}, dwd, 1.0),
+    "quantile": (TorchKMKQR, {"tau": TAU}, pinball, 0.5),
 }
 
 
@@ -96,9 +98,9 @@ def main():
     source, result = sys.argv[1:]
     data = np.load(source)
     X, y, Cs, gamma, fold = data["X"], data["y"].astype(float), data["Cs"], float(data["gamma"]), data["fold"]
-    estimator, own, loss = METHODS[str(data["method"])]
+    estimator, own, loss, factor = METHODS[str(data["method"])]
     order = np.argsort(-Cs)  # from the largest C down, as its own grid
-    settings = {"Cs": Cs[order], "cv": fold.max() + 1, "foldid": fold + 1, "rbf_sigma": gamma / 2, **own}
+    settings = {"Cs": factor * Cs[order], "cv": fold.max() + 1, "foldid": fold + 1, "rbf_sigma": gamma / 2, **own}
 
     torch.set_num_threads(2)
     fit(estimator, X, y, max_iter=1, **settings)  # starts its threads
