@@ -180,8 +180,9 @@ class _KernelClassifier(ClassifierMixin, _KernelPathBase):
         return [(self.scores_, flat[0], flat[1], flat[2].max(axis=0), self.best_index_)]
 
     def _heading(self, k: int) -> str:
-        if self._machines is None or self.tune == "joint":
-            return ""
+        return "" if self._machines is None or self.tune == "joint" else self._part_name(k)
+
+    def _part_name(self, k: int) -> str:
         positive, negative = self.machines_[k]
         return f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
 
