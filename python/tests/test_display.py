@@ -385,6 +385,15 @@ def test_calibration_of_three_classes_is_of_one_against_the_rest(data):
     assert display.brier == pytest.approx(np.mean((model.predict_proba(X)[:, 2] - (y == 2)) ** 2))
 
 
+@pytest.mark.parametrize("name", ["ovr", "multinomial", "gammas, multinomial"])
+def test_calibration_of_every_class(name):
+    model, (X, y) = fitted(name), three_classes()
+    for k, label in enumerate(model.classes_):
+        display = CalibrationDisplay.from_estimator(model, X, y, pos_label=label)
+        assert display.brier == pytest.approx(np.mean((model.predict_proba(X)[:, k] - (y == label)) ** 2))
+        assert_nothing_is_covered(display)
+
+
 def test_several_calibrations_share_axes(data, logistic):
     X, y = data
     first = CalibrationDisplay.from_estimator(logistic, X, y, name="train")
@@ -485,7 +494,7 @@ def test_one_line_a_machine():
 def test_of_many_lines_the_first_and_the_last_are_named():
     display = CVCurveDisplay.from_estimator(fitted("many quantiles"))
     assert len(display.lines) == 12
-    assert legend(display) == ["τ = 0.1", "τ = 0.9", "C = 1", "± 1 standard error"]
+    assert legend(display) == ["τ = 0.1", "τ = 0.9", "C = 10", "± 1 standard error"]
 
 
 def test_lines_with_different_Cs_name_them():
