@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import is_classifier
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.transforms import Bbox
 
 __all__ = [
     "CVCurveDisplay",
@@ -42,7 +42,6 @@ MOST_NAMED_ROWS = 12  # of a heat map
 MOST_NAMED_LINES = 10  # as many as matplotlib has colours; a longer legend would leave no room for the axes
 MOST_LEGEND_COLUMNS = 4
 LEGEND_GAP = 4.0  # points between the axis label and the legend
-LEGEND_ID = "kernelpath legend"  # tells ours from another that the axes may have
 DIAGONAL, BAND = "perfectly calibrated", "± 1 standard error"
 SMALLEST_GAP = 1e-16  # a gap of 0 has no logarithm
 
@@ -132,16 +131,15 @@ class _Display:
         from matplotlib.transforms import ScaledTranslation
 
         ax, figure = self.ax_, self.figure_
-        axes, labels, earlier = ax.get_window_extent(), ax.xaxis.get_tightbbox(), ax.get_legend()
-        room = 0.0
-        if earlier is not None and earlier.get_gid() == LEGEND_ID:
-            room = axes.y0 - earlier.get_window_extent().y0
+        entries = len(ax.get_legend_handles_labels()[1])
+        if entries == 0:
+            return
+        axes, labels = ax.get_window_extent(), ax.xaxis.get_tightbbox()
         drop = 0.0 if labels is None else max(axes.y0 - labels.y0, 0.0)
         move = ScaledTranslation(0.0, -drop / figure.dpi - LEGEND_GAP / 72.0, figure.dpi_scale_trans)
         has_layout = figure.get_layout_engine() is not None
         # A layout engine widens the axes that it has not seen yet.
         widest = min(1.15 * axes.width, 0.9 * figure.bbox.width) if has_layout else axes.width
-        entries = len(ax.get_legend_handles_labels()[1])
         for columns in range(min(entries, MOST_LEGEND_COLUMNS), 0, -1):
             legend = ax.legend(
                 loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + move,
@@ -150,13 +148,25 @@ class _Display:
             size = legend.get_window_extent()
             if size.width <= widest:
                 break
-        legend.set_gid(LEGEND_ID)
         if not has_layout:
-            # Nothing else makes room below: the axes give it up, less what they gave up for the earlier legend.
-            place = ax.get_position()
-            place.y0 += min((axes.y0 - size.y0 - room) / figure.bbox.height, 0.8 * place.height)
-            ax.set_position(place)
-            ax.set_in_layout(True)  # for a later tight_layout
+            ax.set_axes_locator(_AboveLegend(ax, (axes.y0 - size.y0) / figure.dpi))
+
+
+@dataclass(frozen=True)
+class _AboveLegend:
+    """Places axes in their part of a figure without a layout engine so that all below them has room in it, too."""
+
+    ax: Axes
+    room: float  # inches
+
+    def __call__(self, ax: Any, renderer: Any) -> Bbox:
+        place = ax.get_position(original=True)
+        place.y0 += min(self.room * ax.figure.dpi / ax.figure.bbox.height, 0.8 * place.height)
+        return place
+
+    def get_subplotspec(self) -> Any:
+        """The part of the figure, which a later ``tight_layout`` asks for."""
+        return self.ax.get_subplotspec()
 
 
 class CalibrationDisplay(_Display):
@@ -248,7 +258,7 @@ class CalibrationDisplay(_Display):
         """
         check_is_fitted(estimator)
         kind = type(estimator).__name__
-        if not is_classifier(estimator):
+        if not hasattr(estimator, "classes_"):
             raise ValueError(f"{kind} is no classifier, and only classifiers have probabilities to draw")
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(f"{kind} has no predict_proba; fit it with probability=True, or use KernelLogistic")
@@ -377,7 +387,7 @@ class _PathDisplay(_Display):
         for Cs, line, own_style in zip(grids, self.lines, styles, strict=True):
             order = np.argsort(Cs, kind="stable")
             (drawn,) = ax.plot(Cs[order], line.values[order], **own_style)
-            if line.error is not None and np.isfinite(line.error).any():
+            if line.error is not None and np.isfinite(line.error).any() and not self._has_many_lines():
                 low, high = (line.values - line.error)[order], (line.values + line.error)[order]
                 bands.append(ax.fill_between(Cs[order], low, high, color=drawn.get_color(), alpha=0.2, linewidth=0.0))
             if line.C is not None:
@@ -396,17 +406,20 @@ class _PathDisplay(_Display):
         ax.set(xlabel=self.xlabel, xscale="log", ylabel=self.ylabel)
         self._legend()
 
+    def _has_many_lines(self) -> bool:
+        """Whether there are more lines than a legend can name and a reader can tell apart."""
+        return len(self.lines) > MOST_NAMED_LINES
+
     def _shared_C(self) -> bool:
         """Whether all lines that have a chosen C have the same one."""
         return len({line.C for line in self.lines if line.C is not None}) == 1
 
     def _own_styles(self) -> Iterable[dict[str, Any]]:
         """Label and colour of each line; of too many for a legend, the first and the last are named."""
-        many = len(self.lines) > MOST_NAMED_LINES
         for k, line in enumerate(self.lines):
             own_C = None if line.C is None or self._shared_C() else f"C = {line.C:.3g}"
             label = ", ".join(filter(None, [line.label, own_C]))
-            if not many:
+            if not self._has_many_lines():
                 yield {"label": label}
                 continue
             from matplotlib import colormaps
@@ -421,7 +434,7 @@ class CVCurveDisplay(_PathDisplay):
 
     A band shows one standard error of the mean to either side, and a dashed line the chosen C. Levels τ, targets, and
     machines of several classes with ``tune="each"`` have a line each, at the chosen γ. A single one of them has a line
-    for each γ, with the band around the chosen one.
+    for each γ, with the band around the chosen one. More than ten lines have no bands.
 
     Parameters
     ----------
@@ -634,7 +647,7 @@ class SurfaceDisplay(_HeatMapDisplay):
             (heading,), (C,) = fit.names(), fit.C()
             title = "\n".join(filter(None, [heading, f"chosen: C = {C:.3g}{at_gamma}"]))
         else:
-            title = f"mean of {len(fit.parts)} scores, each with its own C{at_gamma}"
+            title = f"mean of {len(fit.parts)} scores\nchosen: a C for each{at_gamma}"
         return cls(
             _same_for_all(fit.Cs()),
             None if gamma is None else fit.model.gammas_,
