@@ -21,7 +21,7 @@ from sklearn.datasets import make_gaussian_quantiles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR
-from kernelpath.display import CalibrationDisplay, CVCurveDisplay, GapDisplay, SupportPathDisplay
+from kernelpath.display import CalibrationDisplay, CVCurveDisplay, GapDisplay, SupportPathDisplay, SurfaceDisplay
 
 FOLDER = Path(__file__).resolve().parent / "img"
 WIDE = (8.4, 3.6)
@@ -134,7 +134,7 @@ def logistic() -> plt.Figure:
     predicted = [p[rows].mean() for rows in groups]
     observed = [y[rows].mean() for rows in groups]
     error = [np.sqrt(q * (1 - q) / len(rows)) for q, rows in zip(predicted, groups, strict=True)]
-    reliability.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="equal")
+    reliability.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="perfectly calibrated")
     reliability.errorbar(predicted, observed, error, fmt="o", color=ORANGE, linewidth=1.2, label="tenth of the rows")
     reliability.set(xlabel="mean out-of-fold probability", ylabel="observed frequency", title="Reliability (± 1 s.e.)")
     reliability.legend(loc="upper left")
@@ -272,7 +272,7 @@ def calibration() -> plt.Figure:
     X_new, y_new = make_moons(3000, noise=0.4, random_state=1)
     clf = KernelLogistic(gamma=1.0, scoring="neg_log_loss", random_state=0).fit(X, y)
     svc = KernelSVC(gamma=1.0, random_state=0).fit(X, y)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.9), layout="constrained")
     CalibrationDisplay.from_estimator(clf, X_new, y_new, annotate_counts=True, ax=left)
     options = {"strategy": "quantile", "pos_label": 1, "ax": right}
     CalibrationDisplay.from_estimator(clf, X_new, y_new, **options)
@@ -290,13 +290,24 @@ def paths() -> plt.Figure:
     clf = KernelSVC(gamma=1.0, random_state=0).fit(X, y)
     levels = KernelQuantile(tau=[0.1, 0.5, 0.9], gamma=0.5, random_state=0).fit(*widening(200, seed=0))
     tube = KernelSVR(epsilon=0.4, gamma=0.5, random_state=0).fit(*widening(200, seed=0))
-    figure, panels = plt.subplots(2, 2, figsize=(8.4, 6.0), layout="constrained")
+    figure, panels = plt.subplots(2, 2, figsize=(8.4, 6.8), layout="constrained")
     for above, model in zip(panels[0], (clf, levels), strict=True):
         CVCurveDisplay.from_estimator(model, ax=above)
         above.set_title(f"CVCurveDisplay, {type(model).__name__}")
     for below, model in zip(panels[1], (clf, tube), strict=True):
         SupportPathDisplay.from_estimator(model, ax=below)
         below.set_title(f"SupportPathDisplay, {type(model).__name__}")
+    return figure
+
+
+@picture
+def surface() -> plt.Figure:
+    """Scores over C and γ, of two classes and of three levels."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=WIDE, layout="constrained")
+    clf = KernelSVC(gamma="auto-grid", random_state=0).fit(*make_moons(300, noise=0.4, random_state=0))
+    SurfaceDisplay.from_estimator(clf, ax=left)
+    levels = KernelQuantile(tau=[0.1, 0.5, 0.9], gamma=np.geomspace(0.01, 10, 7), random_state=0)
+    SurfaceDisplay.from_estimator(levels.fit(*widening(200, seed=0)), ax=right)
     return figure
 
 

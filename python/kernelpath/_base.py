@@ -323,6 +323,10 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         """What sets the k-th of several losses apart."""
         return ""
 
+    def _part_name(self, k: int) -> str:
+        """What sets the k-th line of attributes with a leading axis apart, also where all share one table."""
+        return self._heading(k)
+
     def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
         return tuned_apart(surfaces, Cs, held_out, settings)
 

@@ -162,8 +162,9 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
 
     def _heading(self, k: int) -> str:
-        if self._machines is None or self.tune == "joint":
-            return ""
+        return "" if self._machines is None or self.tune == "joint" else self._part_name(k)
+
+    def _part_name(self, k: int) -> str:
         positive, negative = self.machines_[k]
         return f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
 

@@ -530,7 +530,7 @@ def test_clone_pipeline_and_pickle(kind, circles):
 def test_displays_look_into_it(circles):
     model = fitted(TorchKMSVC, circles)
     np.testing.assert_allclose(CVCurveDisplay.from_estimator(model).lines[0].values, 1 - model.cv_mis_)
-    assert GapDisplay.from_estimator(model).gaps is model.estimator_.gaps_
+    np.testing.assert_array_equal(GapDisplay.from_estimator(model).gaps, model.estimator_.gaps_)
 
 
 # Probabilities
