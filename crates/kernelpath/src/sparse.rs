@@ -311,6 +311,8 @@ impl Panel {
             for (k, value) in z.row(i) {
                 let place = self.place(k);
                 if self.places[place].0 == VACANT {
+                    // A full table would be searched forever. Rows that others change meanwhile could fill it.
+                    assert!(self.columns.len() + 1 < self.places.len(), "the sparse rows changed while they were read");
                     self.places[place] = (k, self.columns.len() as u32);
                     self.columns.push(Column { entries: 0, is_full: false, start: 0 });
                 }

@@ -4,7 +4,7 @@
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use kernelpath::{
-    Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, Solver, Task, fit_paths,
+    Control, Fold, Folds, KernelFn, Loss, LowRankSize, PathFit, Precision, Request, Rows, Settings, Shape, Solver, Task, fit_paths,
 };
 
 pub const ALL_LOSSES: &[Loss] = &[
@@ -58,6 +58,7 @@ pub fn request<'a>(x: &'a [f64], p: usize, y: &[f64], loss: Loss, shape: Shape, 
         precision: Precision::Double,
         threads: 1,
         pairs: None,
+        instead: LowRankSize::default(),
     }
 }
 
