@@ -332,7 +332,7 @@ def prediction(quick: bool) -> Row:
 
 @case("latency")
 def latency(quick: bool) -> Row:
-    """One row against 1200 support vectors, p = 10: binary, low rank and 10 classes, against SVC.predict in alternation"""
+    """One row against 1200 support vectors, p = 10: 2 classes, low rank, 10 classes, in turn with SVC.predict"""
     X, y = make_mixture(1200, 10, random_state=0)
     rng = np.random.default_rng(0)
     noise, kinds = rng.permutation(y), rng.integers(10, size=len(y))  # noise: every row is a support vector

@@ -14,7 +14,7 @@ from scipy import sparse
 from kernelpath import KernelLogistic, KernelSVC, NystromFeatures
 
 SECONDS = 1.0
-GARBAGE = (-1, 2**31 - 1, 7, 0, -(2**31), 100_000)
+GARBAGE = (-1, 2**31 - 1, 7, 0, -(2**31), 100_000, *range(20, 1000))
 
 rng = np.random.RandomState(0)
 dense = rng.standard_normal((400, 20))
@@ -22,29 +22,16 @@ y = np.where(dense[:, 0] + 0.5 * rng.standard_normal(len(dense)) > 0, 1, -1)
 
 
 def numbers(array):
-    """Writes numbers, among them NaN and infinity, all over an array."""
-    values = np.array([0.0, 1e300, np.nan, -np.inf, 3.0, -1e-300], dtype=array.dtype)
+    """Writes numbers, among them NaN and infinity, into an array."""
     flat = array.reshape(-1)
-    kept = flat.copy()
-    while True:
-        for value in values:
-            flat[rng.randint(flat.size, size=50)] = value
-            yield
-        flat[:] = kept
-        yield
+    for value in np.array([0.0, 1e300, np.nan, -np.inf, 3.0, -1e-300], dtype=array.dtype):
+        flat[rng.randint(flat.size, size=50)] = value
 
 
 def integers(array):
-    """Writes indices that are none."""
-    kept = array.copy()
-    while True:
-        for value in GARBAGE:
-            array[rng.randint(array.size, size=50)] = value
-            yield
-        array[:] = np.random.RandomState(1).randint(20, size=array.size)  # neither sorted nor unique
-        yield
-        array[:] = kept
-        yield
+    """Writes indices that are none, or none that are in order."""
+    array[:] = rng.randint(20, size=array.size)
+    array[rng.randint(array.size, size=array.size // 2)] = rng.choice(GARBAGE, size=array.size // 2)
 
 
 def sparse_rows():
@@ -52,25 +39,26 @@ def sparse_rows():
 
 
 def case(name):
-    """The data, and what changes them."""
+    """The data, the array of them that changes, and what changes it."""
     kind, part = name.split()
     if kind == "dense":
         X = np.asarray(dense, dtype=part).copy()
-        return X, numbers(X)
+        return X, X, numbers
     X = sparse_rows()
-    array = getattr(X, part)
-    return X, numbers(array) if part == "data" else integers(array)
+    return X, getattr(X, part), numbers if part == "data" else integers
 
 
 def main(name):
-    X, changes = case(name)
-    over = threading.Event()
+    X, array, write = case(name)
+    kept, over = array.copy(), threading.Event()
 
     def change():
-        for _ in changes:
-            if over.is_set():
-                return
-            time.sleep(0)
+        while not over.is_set():
+            # Long enough for a fit to begin, and to find out on the way.
+            time.sleep(rng.choice([0.0005, 0.002, 0.01]))
+            write(array)
+            time.sleep(0.0005)
+            array[:] = kept
 
     models = [
         KernelSVC(Cs=[0.1, 1.0], cv=3, random_state=0, n_jobs=2, max_iter=1000),

@@ -22,7 +22,6 @@ from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSV
 from kernelpath._settings import n_threads
 from kernelpath.datasets import make_mixture
 
-
 HERE = Path(__file__).parent
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs fork and /proc of Linux")
 
@@ -299,10 +298,17 @@ def test_pools_of_processes_after_a_fit():
 def threads_in(environment, n_jobs=None, cores=None):
     """Threads of a fresh process with so many cores."""
     affinity = "" if cores is None else f"import os; os.sched_setaffinity(0, {cores!r})\n"
-    code = f"{affinity}from kernelpath import _core, _settings\nprint(_core.count_threads(_settings.n_threads({n_jobs})))"
+    code = (
+        f"{affinity}from kernelpath import _core, _settings\nprint(_core.count_threads(_settings.n_threads({n_jobs})))"
+    )
     clean = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
     child = subprocess.run(
-        [sys.executable, "-c", code], env={**clean, **environment}, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code],
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     return int(child.stdout)
 

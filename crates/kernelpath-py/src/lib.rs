@@ -542,19 +542,15 @@ fn verify<'py>(
             pairs: None,
             instead: LowRankSize::default(),
         };
-        run(py, &control, None, || {
-            match nystrom {
-                None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, threads, &control),
-                Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
-            }
+        run(py, &control, None, || match nystrom {
+            None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, threads, &control),
+            Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
         })?
     } else {
         let task = read_task(&task)?;
-        run(py, &control, None, || {
-            match nystrom {
-                None => kernelpath::verify(&x, &kernel, &task, model, threads, &control),
-                Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, threads, &control),
-            }
+        run(py, &control, None, || match nystrom {
+            None => kernelpath::verify(&x, &kernel, &task, model, threads, &control),
+            Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, threads, &control),
         })?
     };
     Ok((certificate.primal, certificate.dual, certificate.gap(), certificate.relative_noise()))

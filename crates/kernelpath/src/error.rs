@@ -414,7 +414,11 @@ mod tests {
         };
         for (low_rank, available, expected) in [
             (Some(300 << 20), 1 << 29, "use low_rank=True (about 314.6 MB), fewer rows"),
-            (Some(300 << 20), 1 << 20, "use low_rank=True (about 314.6 MB, less with a smaller n_landmarks), fewer rows"),
+            (
+                Some(300 << 20),
+                1 << 20,
+                "use low_rank=True (about 314.6 MB, less with a smaller n_landmarks), fewer rows",
+            ),
             (Some(2 << 30), 1 << 20, "use low_rank=True with a smaller n_landmarks, fewer rows"),
             (None, 1 << 20, "use low_rank=True, fewer rows"),
         ] {

@@ -416,9 +416,8 @@ impl Map<'_> {
             return blocks.try_for_each(|((rows, out), residues)| fill(&mut scratch, rows, out, residues));
         }
         let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank)).zip(corrections);
-        blocks.try_for_each_init(Default::default, |scratch, ((rows, out), residues)| {
-            fill(scratch, rows, out, residues)
-        })
+        blocks
+            .try_for_each_init(Default::default, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
     }
 }
 

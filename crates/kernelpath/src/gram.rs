@@ -157,13 +157,7 @@ impl<T: Entry> Gram<T> {
         pooled(0, || Self::in_tiles(x, rows, kernel, pairs, control))
     }
 
-    fn in_tiles(
-        x: &Rows,
-        rows: &[usize],
-        kernel: &KernelFn,
-        pairs: Option<&Pairs>,
-        control: &Control,
-    ) -> Result<Self> {
+    fn in_tiles(x: &Rows, rows: &[usize], kernel: &KernelFn, pairs: Option<&Pairs>, control: &Control) -> Result<Self> {
         let mut gram = Self::zeros(rows.len())?;
         let shift = shift_for(kernel, x, x, rows);
         let blocks = rows.len().div_ceil(TILE);
