@@ -1,5 +1,6 @@
 """Threads, time, interruption and progress."""
 
+import contextlib
 import io
 import json
 import os
@@ -295,25 +296,17 @@ def test_pools_of_processes_after_a_fit():
     assert finished_within(180, FIT_IN_POOL).split() == ["True", "True"]
 
 
-def threads_in(environment, n_jobs=None, cores=None):
-    """Threads of a fresh process with so many cores."""
-    affinity = "" if cores is None else f"import os; os.sched_setaffinity(0, {cores!r})\n"
-    code = (
-        f"{affinity}from kernelpath import _core, _settings\nprint(_core.count_threads(_settings.n_threads({n_jobs})))"
-    )
-    clean = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
-    child = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**clean, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return int(child.stdout)
-
-
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+
+
+@pytest.fixture
+def no_limits(monkeypatch):
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def threads_for(n_jobs):
+    return _core.count_threads(n_threads(n_jobs))
 
 
 def cores():
@@ -322,38 +315,37 @@ def cores():
 
 
 @LINUX
-def test_threads_are_those_of_the_cores_that_the_process_may_use():
-    one = {min(os.sched_getaffinity(0))}
-    assert 1 <= cores() <= len(os.sched_getaffinity(0))
-    assert threads_in({}) == threads_in({}, n_jobs=-1) == cores()
-    assert [threads_in({}, n_jobs, one) for n_jobs in (None, -1, -2, 3)] == [1, 1, 1, 3]
+def test_threads_are_those_of_the_cores_that_the_process_may_use(no_limits):
+    all_cores = os.sched_getaffinity(0)
+    assert 1 <= cores() <= len(all_cores)
+    assert threads_for(None) == threads_for(-1) == cores()
+    try:
+        os.sched_setaffinity(0, {min(all_cores)})
+        assert [threads_for(n_jobs) for n_jobs in (None, -1, -2, 3)] == [1, 1, 1, 3]
+    finally:
+        os.sched_setaffinity(0, all_cores)
 
 
 def test_fewer_cores_than_all():
-    assert [_core.count_threads(n_threads(-k)) for k in (1, 2, 3)] == [max(1, cores() - k) for k in (0, 1, 2)]
-    assert _core.count_threads(n_threads(-10_000)) == 1
-    assert _core.count_threads(n_threads(3)) == 3
+    assert [threads_for(-k) for k in (1, 2, 3)] == [max(1, cores() - k) for k in (0, 1, 2)]
+    assert threads_for(-10_000) == 1
+    assert threads_for(3) == 3
 
 
 @pytest.mark.parametrize("variable", THREAD_VARIABLES)
-def test_the_environment_asks_for_fewer_threads(variable):
-    assert threads_in({variable: "1"}) == 1
-    assert threads_in({variable: "1"}, n_jobs=-1) == cores()
-    assert threads_in({variable: "100000"}) == threads_in({variable: "nonsense"}) == cores()
-
-
-def test_the_first_number_of_a_list_counts():
-    assert threads_in({"OMP_NUM_THREADS": "1,4,4"}) == 1
+def test_the_environment_asks_for_fewer_threads(variable, no_limits, monkeypatch):
+    for limit, expected in (("1", 1), ("1,4,4", 1), ("100000", cores()), ("nonsense", cores()), ("0", cores())):
+        monkeypatch.setenv(variable, limit)
+        assert threads_for(None) == expected
+        assert threads_for(-1) == cores()
 
 
 def threads_of_default():
-    return _core.count_threads(n_threads(None))
+    return threads_for(None)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_processes_of_joblib_share_the_cores(n_jobs, monkeypatch):
-    for variable in THREAD_VARIABLES:  # joblib's limits are for those who have none of their own
-        monkeypatch.delenv(variable, raising=False)
+def test_processes_of_joblib_share_the_cores(n_jobs, no_limits):
     with parallel_config(backend="loky"):
         found = Parallel(n_jobs=n_jobs)(delayed(threads_of_default)() for _ in range(n_jobs))
     assert set(found) == {max(1, cores() // n_jobs)}
@@ -369,29 +361,28 @@ def test_threads_of_joblib_take_one_thread_each():
 @LINUX
 @pytest.mark.parametrize(("n_jobs", "limit"), [(1, None), (3, None), (None, "1")])
 def test_a_fit_starts_as_many_threads_as_it_says(n_jobs, limit, monkeypatch):
+    """Also for the bandwidth."""
     if limit is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
-    expected = _core.count_threads(n_threads(n_jobs))
+    expected = threads_for(n_jobs)
     X, y = make_mixture(1000, 10, random_state=0)
     fit = threading.Thread(target=KernelSVC(Cs=20, cv=5, random_state=0, n_jobs=n_jobs).fit, args=(X, y))
     fit.start()
-    most = 0
+    seen = set()
     while fit.is_alive():
-        most = max(most, len(workers()))
+        seen |= workers()
         time.sleep(0.001)
     fit.join()
-    assert most == expected
+    assert seen == {f"kernelpath-{k}" for k in range(expected)}
 
 
 def workers():
-    """The tasks of this process that are threads of a pool of ours."""
-    names = []
+    """Names of the threads of our pools: numbers in a pool, of which one may end while the next begins."""
+    names = set()
     for comm in Path("/proc/self/task").glob("*/comm"):
-        try:
-            names.append(comm.read_text())
-        except OSError:  # it ended
-            continue
-    return [name for name in names if name.startswith("kernelpath-")]
+        with contextlib.suppress(OSError):  # it ended
+            names.add(comm.read_text().strip())
+    return {name for name in names if name.startswith("kernelpath-")}
 
 
 FEW_ROWS = """
