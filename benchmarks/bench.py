@@ -330,6 +330,60 @@ def prediction(quick: bool) -> Row:
     return Row(f"prediction, {vectors}", f"{seconds:.2f} s", None, f"SVC {peer:.2f} s", ratio, "≥ 10 ×", ratio >= 10.0)
 
 
+@case("latency")
+def latency(quick: bool) -> Row:
+    """One row against 1200 support vectors, p = 10: 2 classes, low rank, 10 classes, in turn with SVC.predict"""
+    X, y = make_mixture(1200, 10, random_state=0)
+    rng = np.random.default_rng(0)
+    noise, kinds = rng.permutation(y), rng.integers(10, size=len(y))  # noise: every row is a support vector
+    settings: dict[str, Any] = {"Cs": 1e-3, "cv": None, "gamma": 0.05, "random_state": SEED}
+    pairs = {
+        "binary": (KernelSVC(**settings).fit(X, noise), SVC(C=1e-3, gamma=0.05).fit(X, noise)),
+        "low rank": (
+            KernelSVC(**settings, low_rank=True, n_landmarks=1200).fit(X, noise),
+            SVC(C=1e-3, gamma=0.05).fit(X, noise),
+        ),
+        "10 classes": (KernelSVC(**settings).fit(X, kinds), SVC(C=1e-3, gamma=0.05).fit(X, kinds)),
+    }
+    seconds = {name: alternating(pair, X, 200 if quick else 1000) for name, pair in pairs.items()}
+    ours, theirs = seconds["binary"]
+    ratios = {name: theirs / ours for name, (ours, theirs) in seconds.items()}
+    others = ", ".join(f"{name} {ratio:.1f} ×" for name, ratio in ratios.items() if name != "binary")
+    native = rust_latency()
+    return Row(
+        f"one row, {len(pairs['binary'][0].support_)} support vectors",
+        f"{1e6 * ours:.0f} µs, from Rust {native:.1f} µs; {others}",
+        None,
+        f"SVC {1e6 * theirs:.0f} µs",
+        ratios["binary"],
+        "≥ 1 × each, ≤ 20 µs from Rust",
+        min(ratios.values()) >= 1.0 and native <= 20.0,
+    )
+
+
+def alternating(models: tuple[Any, Any], X: np.ndarray, calls: int) -> tuple[float, float]:
+    """Median seconds of `predict` of one row by each of two models, who take turns."""
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for call in range(calls):
+        row = X[call % len(X)][np.newaxis]
+        for model, of_model in zip(models, seconds, strict=True):
+            started = time.perf_counter()
+            model.predict(row)
+            of_model.append(time.perf_counter() - started)
+    return float(np.median(seconds[0])), float(np.median(seconds[1]))
+
+
+def rust_latency() -> float:
+    """Microseconds of the same call from Rust, by the example `latency`."""
+    folder = Path(__file__).resolve().parents[1]
+    command = ["cargo", "run", "--release", "--quiet", "--package", "kernelpath", "--example", "latency"]
+    try:
+        lines = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout.splitlines()
+    except FileNotFoundError as error:
+        raise NotAvailable("cargo is not installed") from error
+    return float(lines[0].split()[1])
+
+
 def lambda_grid(n: int) -> np.ndarray:
     """C = 1 / (2nλ) for λ in [1e-5, 1e-1]."""
     return 1.0 / (2.0 * n * np.logspace(-1, -5, 50))

@@ -11,8 +11,9 @@ after which it is stopped. The second gets
     objectives  C Σ L + ½ αᵀKα of its models on all rows, one a C.
 
 Its kernel is exp(−2σd²). Its quantiles minimise the mean loss + ½ λ αᵀKα with λ = 1/(2nC), where its other methods have
-λ αᵀKα, so that they solve our problem at C if they are given C/2. `max_iter` bounds the iterations on all rows of all C's together, and `max_iter` times the
-number of C's those of cross-validation. (This file is not called torchkm.py, or it would import itself.)
+λ αᵀKα, so that they solve our problem at C if they are given C/2. `max_iter` bounds the iterations on all rows of all
+C's together, and `max_iter` times the number of C's those of cross-validation. (This file is not called torchkm.py, or
+it would import itself.)
 """
 
 import signal

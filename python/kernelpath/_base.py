@@ -195,6 +195,8 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
                         progress=watch.progress,
                         low_rank=basis,
                         pairs=pairs,
+                        n_landmarks=settings.n_landmarks,
+                        rank=settings.rank,
                     )
                 )
                 if watch.end_gamma():
@@ -347,8 +349,8 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             else:
                 X = X[:, self.support_ if columns is None else columns]
         vectors = np.empty((0, 0)) if self._kernel["kernel"] == "precomputed" else self.support_vectors_
-        coef, threads = np.ascontiguousarray(self.dual_coef_), n_threads(self.n_jobs)
-        return _core.decision(X, vectors, coef, self.intercept_, **self._kernel, n_threads=threads)
+        threads = n_threads(self.n_jobs)
+        return _core.decision(X, vectors, self.dual_coef_, self.intercept_, **self._kernel, n_threads=threads)
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
         return _numeric(self, X, y, reset=reset)
@@ -372,7 +374,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         gamma = settings.gamma
         if isinstance(gamma, str):
             rule = "sigest" if gamma == AUTO_GRID else gamma
-            value = bandwidth(X, settings.kernel, rule, seed, weight)
+            value = bandwidth(X, settings.kernel, rule, seed, weight, settings.n_threads)
             return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
         return list(gamma)
 
@@ -543,9 +545,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             warnings.warn(message, IndefiniteKernelWarning, stacklevel=4)
 
 
-def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None = None) -> float:
+def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None, n_threads: int) -> float:
     """γ by a rule: "auto", 1 / n_features, looks at no row."""
-    return 1.0 / X.shape[1] if rule == "auto" else _core.bandwidth(X, kernel, rule, seed, weight)
+    return 1.0 / X.shape[1] if rule == "auto" else _core.bandwidth(X, kernel, rule, seed, weight, n_threads)
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
@@ -579,7 +581,8 @@ def _readable(X: Any) -> Any:
 def _canonical(X: Any) -> Any:
     # A matrix that shares the arrays: what scipy notes on it, and what it sorts, is not the caller's.
     kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-    arrays = tuple(np.ascontiguousarray(array) for array in (X.data, X.indices, X.indptr))
+    # Where rows begin is copied: another thread that changed it would send readers out of the arrays.
+    arrays = (np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices), np.array(X.indptr))
     shared = kind(arrays, shape=X.shape)
     shared.check_format(full_check=True)  # sorting trusts the indices
     if shared.has_canonical_format:

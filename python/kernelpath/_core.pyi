@@ -25,6 +25,7 @@ __all__ = [
     "__version__",
     "available_memory",
     "bandwidth",
+    "count_threads",
     "decision",
     "default_settings",
     "fit_multinomial",
@@ -80,8 +81,11 @@ class _Task(Protocol):
     def c_factor(self) -> float: ...
 
 def available_memory() -> int | None: ...
+def count_threads(n_threads: int) -> int: ...
 def default_settings() -> dict[str, Any]: ...
-def bandwidth(X: _Rows, kernel: str, rule: str, seed: int, weight: _Double | None = None) -> float: ...
+def bandwidth(
+    X: _Rows, kernel: str, rule: str, seed: int, weight: _Double | None = None, n_threads: int = 0
+) -> float: ...
 def kernel_matrix(
     X: _Rows,
     Z: _Rows,
@@ -153,6 +157,8 @@ def fit_paths(
     progress: _Progress = None,
     low_rank: Nystrom | None = None,
     pairs: Pairs | None = None,
+    n_landmarks: int = 2000,
+    rank: int | None = None,
 ) -> list[PathFit]: ...
 def fit_multinomial(
     X: _Rows,
@@ -174,6 +180,8 @@ def fit_multinomial(
     progress: _Progress = None,
     low_rank: Nystrom | None = None,
     pairs: Pairs | None = None,
+    n_landmarks: int = 2000,
+    rank: int | None = None,
 ) -> MultinomialFit: ...
 def verify(
     X: _Rows,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
+import multiprocessing
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib.parallel import get_active_backend
 
 from kernelpath import _core
 from kernelpath._landmarks import checked_landmarks, landmarks_among
@@ -45,6 +47,10 @@ class LowRank:
             n_landmarks=_integer("n_landmarks", estimator.n_landmarks, at_least=1),
             rank=None if estimator.rank is None else _integer("rank", estimator.rank, at_least=1),
         )
+
+    def count(self) -> int:
+        """Landmarks, if there are as many rows."""
+        return self.n_landmarks if isinstance(self.landmarks, str) else int(self.landmarks.shape[0])
 
     def found(
         self, X: Any, kernel: dict[str, Any], seed: int, n_threads: int, weight: npt.NDArray[np.float64] | None = None
@@ -87,6 +93,8 @@ class Settings:
     dtype: str
     n_threads: int
     low_rank: LowRank | None
+    n_landmarks: int
+    rank: int | None
 
     @classmethod
     def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
@@ -115,6 +123,8 @@ class Settings:
             dtype=_dtype(estimator.dtype),
             n_threads=n_threads(estimator.n_jobs),
             low_rank=approximation if asked else None,
+            n_landmarks=approximation.count(),
+            rank=approximation.rank,
         )
 
     def among_rows(self, rows: npt.NDArray[Any], n_rows: int) -> Settings:
@@ -158,15 +168,21 @@ def is_changed(estimator: Any, name: str) -> bool:
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Threads for `n_jobs`, 0 meaning all cores; below −1 as joblib counts: −2 leaves one core free."""
+    """Threads for `n_jobs`, as Rust counts them: 0 is its default, −1 all cores that the process may use, −2 one less.
+
+    The default is all of them, or fewer where the environment says so. One of several workers that share the cores
+    without a word in the environment takes one thread: a thread of joblib, or a process of ``multiprocessing.Pool``.
+    """
     if n_jobs is None:
-        return 0
+        backend, of_context = get_active_backend()
+        is_worker = (backend.nesting_level or 0) > 0 and threading.current_thread() is not threading.main_thread()
+        if is_worker or multiprocessing.current_process().daemon:
+            return 1
+        return min(of_context, _core.count_threads(0)) if of_context is not None and of_context > 0 else 0
     _require_integer("n_jobs", n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: pass None or -1 for all cores, or a number of threads")
-    if n_jobs == -1:
-        return 0
-    return min(int(n_jobs), MOST_THREADS) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return max(min(int(n_jobs), MOST_THREADS), -MOST_THREADS)
 
 
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:

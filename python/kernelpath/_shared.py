@@ -122,8 +122,10 @@ dtype : {{"auto", "float32", "float64"}}, default="auto"
     large; a "precomputed" matrix keeps its own precision. With `low_rank` it is that of the features, and "auto" is
     float32.
 n_jobs : int, optional
-    Threads: None and -1 use all cores. Results do not depend on it. Within an outer parallel loop
-    (``GridSearchCV(n_jobs=…)``) pass 1.
+    Threads. None takes a thread for each core that this process may use (its affinity and the quota of its container
+    count), or fewer where ``OMP_NUM_THREADS`` or an outer parallel loop says so: joblib's workers share the cores, so
+    that ``cross_val_score(n_jobs=2)`` does not start more threads than there are cores. -1 takes a thread for each core
+    in any case, -2 one less. Results do not depend on it.
 random_state : int, RandomState or None, default=0
     Seed of the folds, of "sigest" and of the rule that chooses landmarks: an int gives the same answer for the same
     data; None draws anew at each fit.

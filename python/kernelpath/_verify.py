@@ -89,13 +89,26 @@ def _basis(model: Any, matrix: Any, support: Any, n_threads: int) -> _core.Nystr
     )
 
 
+def _equal_sparse(A: Any, B: Any) -> bool:
+    """Whether two canonical CSR matrices are equal.
+
+    scipy's ``A != B`` trusts the indices, and another thread may have written to those of X.
+    """
+    if not sparse.issparse(B) or A.shape != B.shape:
+        return False
+    A, B = A.copy(), B.copy()
+    A.eliminate_zeros()
+    B.eliminate_zeros()
+    return all(np.array_equal(getattr(A, part), getattr(B, part)) for part in ("indptr", "indices", "data"))
+
+
 def _check_same_rows(model: Any, X: Any, support: Any) -> None:
     vectors = model.support_vectors_
     if model._is_precomputed() or len(support) != vectors.shape[0]:
         return
     if len(support) and support.max() < X.shape[0]:
         found = X[support]
-        is_same = (found != vectors).nnz == 0 if sparse.issparse(found) else np.array_equal(found, vectors)
+        is_same = _equal_sparse(found, vectors) if sparse.issparse(found) else np.array_equal(found, vectors)
     else:
         is_same = len(support) == 0
     if not is_same:

@@ -51,7 +51,7 @@ class NystromFeatures(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of the features, which are computed in float64; "auto" is that of X.
     n_jobs : int, optional
-        Threads: None and -1 use all cores. Results do not depend on it.
+        Threads, as of :class:`KernelSVC`. Results do not depend on it.
     random_state : int, RandomState or None, default=0
         Seed of the rule and of "sigest".
 
@@ -140,7 +140,7 @@ class NystromFeatures(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         X = _numeric(self, X, reset=True)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with columns_named(self, given):
-            value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed)
+            value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed, threads)
         self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         with columns_named(self, given):
@@ -198,9 +198,9 @@ def _one_gamma(value: Any) -> float | str:
     return gamma if isinstance(gamma, str) else gamma[0]
 
 
-def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int) -> float:
+def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int, n_threads: int) -> float:
     if not isinstance(gamma, str):
         return gamma
     if X.shape[0] == 1 and gamma != "auto":
         raise ValueError(f"gamma={gamma!r} needs rows that differ, but X has 1 sample; give gamma as a number")
-    return bandwidth(X, kernel, gamma, seed)
+    return bandwidth(X, kernel, gamma, seed, None, n_threads)

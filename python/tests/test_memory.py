@@ -140,6 +140,22 @@ def test_the_error_names_low_rank_and_its_size():
         KernelLogistic(gamma=1.0, Cs=1.0, cv=None, dtype="float64").fit(X, y)
 
 
+@pytest.mark.parametrize("size", [{"n_landmarks": 20}, {"n_landmarks": 200, "rank": 10}])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_size_of_the_fit_at_low_rank_is_the_one_that_it_plans(size, classes):
+    X = np.arange(400_000, dtype=np.float32)[:, np.newaxis]
+    y = np.arange(len(X)) % classes
+    model = KernelLogistic(
+        gamma=1.0, Cs=1.0, cv=None, dtype="float64", multi_class="multinomial", landmarks="uniform", tol=0.1, **size
+    )
+    with pytest.raises(MemoryError) as error:
+        model.fit(X, y)
+    found = re.search(rf"low_rank=True \(about {SIZE}\)", str(error.value))
+    assert found, error.value
+    planned = model.fit(X, y, low_rank=True).planned_bytes_
+    assert in_bytes(*found.groups()) == pytest.approx(planned, abs=0.06e6 if found[2] == "MB" else 0.06e9)
+
+
 def test_too_large_a_kernel_matrix():
     X = np.zeros((3_000_000, 1))
     with pytest.raises(MemoryError, match="are needed for the kernel matrix"):

@@ -2,19 +2,29 @@
 
 import contextlib
 import io
+import json
 import os
 import re
+import subprocess
 import sys
 import textwrap
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from children import interrupted_in
+from children import finished_within, interrupted_in
+from joblib import Parallel, delayed, parallel_config
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, _core, _progress
+from kernelpath._settings import n_threads
 from kernelpath.datasets import make_mixture
+
+HERE = Path(__file__).parent
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs fork and /proc of Linux")
 
 
 def results(clf):
@@ -282,8 +292,6 @@ def test_available_memory_is_plausible():
 
 def test_threads_release_the_gil():
     """Another Python thread runs while a fit is under way."""
-    import threading
-
     X, y = make_mixture(1500, 10, random_state=0)
     fit = threading.Thread(target=lambda: KernelSVC(Cs=30, cv=5, random_state=0, n_jobs=1).fit(X, y))
     fit.start()
@@ -293,3 +301,218 @@ def test_threads_release_the_gil():
         ticks += 1
     fit.join()
     assert ticks > 5
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """Every estimator and engine, used in a process and then in children forked from it."""
+    found = {}
+    command = [sys.executable, str(HERE / "forked.py")]
+    for line in subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout.splitlines():
+        result = json.loads(line)
+        found[result["case"]] = result
+    return found
+
+
+FORKED = re.findall(r'^    "(.*)": lambda', (HERE / "forked.py").read_text(), flags=re.MULTILINE)
+
+
+@LINUX
+@pytest.mark.parametrize("case", FORKED)
+def test_a_forked_process_gives_the_same_answer(forked, case):
+    """It hung where the parent kept a pool of threads, none of which are forked."""
+    assert (forked[case]["code"], forked[case]["said"]) == (0, "same")
+
+
+@LINUX
+@pytest.mark.parametrize("case", FORKED)
+def test_no_thread_outlives_its_call(forked, case):
+    assert forked[case]["threads_left"] == 0
+
+
+FIT_IN_POOL = """
+import multiprocessing
+from joblib import Parallel, delayed, parallel_config
+from scipy import sparse
+from kernelpath import KernelSVC
+from kernelpath.datasets import make_mixture
+
+X, y = make_mixture(100, 3, random_state=0)
+def fit(C):
+    return KernelSVC(Cs=C, cv=None, random_state=0).fit(X, y).objective_
+
+here = [fit(0.1), fit(1.0)]
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map_async(fit, [0.1, 1.0]).get(timeout=60) == here)
+with parallel_config(backend="multiprocessing"):
+    print(Parallel(n_jobs=2, timeout=60)(delayed(fit)(C) for C in (0.1, 1.0)) == here)
+"""
+
+
+@LINUX
+def test_pools_of_processes_after_a_fit():
+    assert finished_within(180, FIT_IN_POOL).split() == ["True", "True"]
+
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+
+
+@pytest.fixture
+def no_limits(monkeypatch):
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def threads_for(n_jobs):
+    return _core.count_threads(n_threads(n_jobs))
+
+
+def cores():
+    """As many as this process may use."""
+    return _core.count_threads(-1)
+
+
+@LINUX
+def test_threads_are_those_of_the_cores_that_the_process_may_use(no_limits):
+    all_cores = os.sched_getaffinity(0)
+    assert 1 <= cores() <= len(all_cores)
+    assert threads_for(None) == threads_for(-1) == cores()
+    try:
+        os.sched_setaffinity(0, {min(all_cores)})
+        assert [threads_for(n_jobs) for n_jobs in (None, -1, -2, 3)] == [1, 1, 1, 3]
+    finally:
+        os.sched_setaffinity(0, all_cores)
+
+
+def test_fewer_cores_than_all():
+    assert [threads_for(-k) for k in (1, 2, 3)] == [max(1, cores() - k) for k in (0, 1, 2)]
+    assert threads_for(-10_000) == 1
+    assert threads_for(3) == 3
+
+
+@pytest.mark.parametrize("variable", THREAD_VARIABLES)
+def test_the_environment_asks_for_fewer_threads(variable, no_limits, monkeypatch):
+    for limit, expected in (("1", 1), ("1,4,4", 1), ("100000", cores()), ("nonsense", cores()), ("0", cores())):
+        monkeypatch.setenv(variable, limit)
+        assert threads_for(None) == expected
+        assert threads_for(-1) == cores()
+
+
+def threads_of_default():
+    return threads_for(None)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_processes_of_joblib_share_the_cores(n_jobs, no_limits):
+    with parallel_config(backend="loky"):
+        found = Parallel(n_jobs=n_jobs)(delayed(threads_of_default)() for _ in range(n_jobs))
+    assert set(found) == {max(1, cores() // n_jobs)}
+
+
+def test_threads_of_joblib_take_one_thread_each():
+    with parallel_config(backend="threading"):
+        assert Parallel(n_jobs=2)(delayed(threads_of_default)() for _ in range(2)) == [1, 1]
+    with parallel_config(n_jobs=1):
+        assert threads_of_default() == 1
+
+
+@LINUX
+@pytest.mark.parametrize(("n_jobs", "limit"), [(1, None), (3, None), (None, "1")])
+def test_a_fit_starts_as_many_threads_as_it_says(n_jobs, limit, monkeypatch):
+    """Also for the bandwidth."""
+    if limit is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    expected = threads_for(n_jobs)
+    X, y = make_mixture(1000, 10, random_state=0)
+    fit = threading.Thread(target=KernelSVC(Cs=20, cv=5, random_state=0, n_jobs=n_jobs).fit, args=(X, y))
+    fit.start()
+    seen = set()
+    while fit.is_alive():
+        seen |= workers()
+        time.sleep(0.001)
+    fit.join()
+    assert seen == {f"kernelpath-{k}" for k in range(expected)}
+
+
+def workers():
+    """Names of the threads of our pools: numbers in a pool, of which one may end while the next begins."""
+    names = set()
+    for comm in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it ended
+            names.add(comm.read_text().strip())
+    return {name for name in names if name.startswith("kernelpath-")}
+
+
+FEW_ROWS = """
+import resource
+import numpy as np
+from memory_ladder import address_space
+from kernelpath import KernelLogistic, KernelSVC, NystromFeatures
+from kernelpath.datasets import make_mixture
+
+X, y = make_mixture(300, 5, random_state=0)
+kinds = np.digitize(X[:, 0], [-0.5, 0.5])
+models = [
+    kind(Cs=1.0, cv=None, low_rank=low_rank, n_landmarks=100, random_state=0).fit(X, labels)
+    for kind in (KernelSVC, KernelLogistic) for low_rank in (False, True) for labels in (y, kinds)
+]
+features = NystromFeatures(random_state=0).fit(X)
+expected = [model.decision_function(X[:3]) for model in models]
+limit = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (address_space() + (16 << 20), limit[1]))  # no thread is started in so little
+found = [model.decision_function(X[:3]) for model in models]
+features.transform(X[:3])
+try:
+    models[0].predict(np.tile(X, (100, 1)))
+except MemoryError as error:
+    print(all(map(np.array_equal, found, expected)), "thread" in str(error))
+"""
+
+
+@LINUX
+def test_few_rows_start_no_threads():
+    """No estimator needs threads for them, where many rows do."""
+    child = subprocess.run(
+        [sys.executable, "-c", FEW_ROWS], capture_output=True, text=True, timeout=120, check=False, cwd=HERE
+    )
+    assert child.returncode == 0, child.stderr[-4000:]
+    assert child.stdout.split() == ["True", "True"]
+
+
+CHANGING = ["dense float64", "dense float32", "sparse data", "sparse indices", "sparse indptr"]
+
+
+@pytest.mark.parametrize("case", CHANGING)
+def test_data_that_change_during_a_fit_do_no_harm(case):
+    """A model or an exception, never the end of the process."""
+    child = subprocess.run(
+        [sys.executable, str(HERE / "changing.py"), case], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert child.returncode == 0, child.stderr[-4000:]
+    ended, *failed = child.stdout.split()
+    assert int(ended) + len(failed) > 0
+    assert set(failed) <= {"ValueError", "RuntimeError"}
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear", "matern52", "sigmoid"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.asfortranarray, "strided", "sparse"])
+def test_one_row_has_the_value_that_it_has_among_many(kernel, kind):
+    """One row is read where the support vectors lie, many are packed."""
+    rng = np.random.default_rng(0)
+    p, n = 7, 600
+    V, Z, coef, b = rng.normal(size=(n, p)), rng.normal(size=(40, p)), rng.normal(size=(3, n)), rng.normal(size=3)
+    V, Z = (as_kind(rows, kind) for rows in (V, Z))
+    arguments = {"kernel": kernel, "gamma": 0.2, "degree": 2, "coef0": 0.5}
+    many = _core.decision(Z, V, coef, b, **arguments)
+    K = _core.kernel_matrix(Z, V, **arguments)
+    np.testing.assert_allclose(many, K @ coef.T + b, rtol=1e-12, atol=1e-11)
+    one = np.vstack([_core.decision(Z[i : i + 1], V, coef, b, **arguments) for i in range(40)])
+    np.testing.assert_allclose(one, many, rtol=1e-12, atol=1e-11)
+    transposed = np.asfortranarray(coef)
+    np.testing.assert_allclose(_core.decision(Z[:1], V, transposed, b, **arguments), one[:1], rtol=1e-12, atol=1e-11)
+
+
+def as_kind(rows, kind):
+    if kind == "strided":
+        return np.repeat(np.repeat(rows, 2, axis=0), 3, axis=1)[::2, ::3]
+    return sparse.csr_matrix(np.where(rows > 0.0, rows, 0.0)) if kind == "sparse" else kind(rows)

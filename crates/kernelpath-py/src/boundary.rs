@@ -1,5 +1,6 @@
 //! The one door into the library: borrow arrays, release the GIL, poll signals, map errors.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -74,30 +75,22 @@ impl<'py> Matrix<'py> {
 
     /// The rows; of a sparse matrix once its structure is checked.
     pub fn rows(&self) -> PyResult<Rows<'_>> {
-        /// # Safety
-        /// The array outlives the view and is not written to: numpy's borrow flags see to that.
-        unsafe fn view<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
-            let (shape, strides) = (array.shape(), array.strides());
-            let size = size_of::<T>() as isize;
-            unsafe {
-                MatRef::from_raw_parts(
-                    array.as_array().as_ptr(),
-                    shape[0],
-                    shape[1],
-                    strides[0] / size,
-                    strides[1] / size,
-                )
-            }
-        }
-        // SAFETY: the borrow in `self` lives as long as the view.
-        unsafe {
-            match self {
-                Self::F32(array) => Ok(Rows::F32(view(array))),
-                Self::F64(array) => Ok(Rows::F64(view(array))),
-                Self::Csr(matrix) => Ok(Rows::Csr(matrix.view()?)),
-            }
+        match self {
+            Self::F32(array) => Ok(Rows::F32(view(array))),
+            Self::F64(array) => Ok(Rows::F64(view(array))),
+            Self::Csr(matrix) => Ok(Rows::Csr(matrix.view()?)),
         }
     }
+}
+
+/// The array as a matrix, where it lies.
+pub fn view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
+    let (shape, strides) = (array.shape(), array.strides());
+    let size = size_of::<T>() as isize;
+    let start = array.as_array().as_ptr();
+    // SAFETY: the borrow lives as long as the view. Numpy's flags keep Rust from writing to the array; what another
+    // Python thread writes is read as numbers, which index nothing.
+    unsafe { MatRef::from_raw_parts(start, shape[0], shape[1], strides[0] / size, strides[1] / size) }
 }
 
 /// The arrays of a scipy CSR matrix.
@@ -167,6 +160,23 @@ fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'
     array.as_slice().map_err(|_| PyValueError::new_err("the arrays of a sparse matrix must be contiguous"))
 }
 
+/// Runs `work`, which is short, on this thread, without the GIL.
+pub fn run_here<R: Send>(py: Python<'_>, work: impl FnOnce() -> kernelpath::Result<R> + Send) -> PyResult<R> {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => unwrap(result),
+        Err(panic) => Err(panicked(panic.as_ref())),
+    }
+}
+
+/// A panic as an exception. The one cause that a caller has a hand in is data that change while they are read.
+fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<&str>().copied();
+    let said = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing");
+    PyRuntimeError::new_err(format!(
+        "the computation failed: {said}. If another thread changed X meanwhile, pass a copy of it; if not, please report it"
+    ))
+}
+
 /// Runs `work` on a thread of its own, without the GIL, while this thread polls signals and reports
 /// progress. An exception in either stops the work and is raised.
 pub fn run<R: Send>(
@@ -223,9 +233,7 @@ pub fn run<R: Send>(
         match (stopped_by, outcome) {
             (Some(error), _) => Err(error),
             (None, Ok(result)) => unwrap(result),
-            (None, Err(_)) => {
-                Err(PyRuntimeError::new_err("internal error: the computation panicked; please report it"))
-            }
+            (None, Err(panic)) => Err(panicked(panic.as_ref())),
         }
     })
 }

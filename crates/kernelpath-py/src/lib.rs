@@ -8,14 +8,15 @@ mod multinomial;
 
 use std::time::Duration;
 
-use boundary::{Matrix, copied, run, unwrap};
-use faer::Mat;
+use boundary::{Matrix, copied, run, run_here, unwrap, view};
+use faer::MatRef;
 use kernelpath::cv::Record;
 use kernelpath::features::transform;
-use kernelpath::gram::{available_memory, kernel_matrix as compute_kernel_matrix};
+use kernelpath::gram::{Entry, available_memory, kernel_matrix as compute_kernel_matrix};
+use kernelpath::threads::{self, are_few, kernel_flops};
 use kernelpath::{
-    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Landmarks, Loss, Method, Nystrom,
-    PathFit as Fit, Precision, Request, RowsBuf, Selection, Settings, Shape, Solver, Status, Task,
+    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Landmarks, Loss, LowRankSize, Method,
+    Nystrom, PathFit as Fit, Precision, Request, Rows, RowsBuf, Selection, Settings, Shape, Solver, Status, Task,
 };
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -26,8 +27,14 @@ fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<Kern
     unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
 }
 
-fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
-    unwrap(kernelpath::memory::pool(threads))
+/// Threads as joblib counts them: −1 is one a core that the process may use, −2 one less; 0 is the library's default.
+pub(crate) fn threads(n: i64) -> usize {
+    let below = |_| threads::cores().saturating_sub((n + 1).unsigned_abs() as usize).max(1);
+    usize::try_from(n).unwrap_or_else(below)
+}
+
+fn pool(n_threads: i64) -> PyResult<rayon::ThreadPool> {
+    unwrap(kernelpath::memory::pool(threads(n_threads)))
 }
 
 /// A matrix of `columns` numbers a row from a flat vector.
@@ -44,7 +51,7 @@ fn held_out(oof: &[Vec<Vec<f64>>], fold: usize, k: usize) -> PyResult<&[f64]> {
 
 /// γ by a rule ("scale" or "sigest").
 #[pyfunction]
-#[pyo3(signature = (X, kernel, rule, seed, weight=None))]
+#[pyo3(signature = (X, kernel, rule, seed, weight=None, n_threads=0))]
 #[allow(non_snake_case)]
 fn bandwidth(
     py: Python<'_>,
@@ -53,6 +60,7 @@ fn bandwidth(
     rule: &str,
     seed: u64,
     weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_threads: i64,
 ) -> PyResult<f64> {
     let x = Matrix::borrow(X, "X")?;
     let rows = x.rows()?;
@@ -66,7 +74,7 @@ fn bandwidth(
     if weight.as_ref().is_some_and(|weight| weight.len() != rows.nrows()) {
         return Err(PyValueError::new_err("weight must have one entry a row of X"));
     }
-    let (pool, control) = (pool(0)?, Control::default());
+    let (pool, control) = (pool(n_threads)?, Control::default());
     run(py, &control, None, || {
         pool.install(|| {
             rows.check("X")?;
@@ -98,7 +106,7 @@ fn kernel_matrix<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
-    n_threads: usize,
+    n_threads: i64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, z) = (Matrix::borrow(X, "X")?, Matrix::borrow(Z, "Z")?);
     let (x, z) = (x.rows()?, z.rows()?);
@@ -106,18 +114,8 @@ fn kernel_matrix<'py>(
     if kernel.shape == Shape::Precomputed {
         return Err(PyValueError::new_err("a precomputed kernel matrix is not computed from rows"));
     }
-    let pool = pool(n_threads)?;
-    let control = Control::default();
-    let values = run(py, &control, None, || {
-        pool.install(|| {
-            x.check("X")?;
-            z.check("Z")?;
-            if x.ncols() != z.ncols() {
-                return Err(kernelpath::Error::Features { got: x.ncols(), expected: z.ncols() });
-            }
-            compute_kernel_matrix(&x, &z, &kernel, &control)
-        })
-    })?;
+    let (threads, control) = (threads(n_threads), Control::default());
+    let values = run(py, &control, None, || compute_kernel_matrix(&x, &z, &kernel, threads, &control))?;
     matrix(py, values, z.nrows())
 }
 
@@ -135,24 +133,20 @@ fn decision<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
-    n_threads: usize,
+    n_threads: i64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
     let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.as_array().to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    let (machines, support) = (coef.as_array().nrows(), coef.as_array().ncols());
-    if machines != intercepts.len() {
-        return Err(PyValueError::new_err(format!("{} intercepts for {machines} machines", intercepts.len())));
-    }
-    if kernel.shape != Shape::Precomputed && vectors.nrows() != support {
-        return Err(PyValueError::new_err(format!("{support} coefficients for {} support vectors", vectors.nrows())));
-    }
-    let coef = copied(coef.as_array().t().iter().copied().map(Ok))?;
-    let pool = pool(n_threads)?;
-    let control = Control::default();
-    let f = run(py, &control, None, || {
-        pool.install(|| kernelpath::model::decision(&x, &vectors, &coef, &intercepts, &kernel, &control))
-    })?;
+    let coef = view(&coef).transpose();
+    let (machines, control) = (coef.ncols(), Control::default());
+    let work = |threads| kernelpath::model::decision(&x, &vectors, coef, &intercepts, &kernel, threads, &control);
+    let f = if are_few(kernel_flops(&x, &vectors, machines)) {
+        run_here(py, || work(1))?
+    } else {
+        let threads = threads(n_threads);
+        run(py, &control, None, || work(threads))?
+    };
     matrix(py, f, machines)
 }
 
@@ -247,7 +241,7 @@ fn nystrom<'py>(
     degree: u32,
     coef0: f64,
     weight: Option<PyReadonlyArray1<'py, f64>>,
-    n_threads: usize,
+    n_threads: i64,
 ) -> PyResult<Found> {
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
@@ -277,24 +271,36 @@ fn nystrom_features<'py>(
     degree: u32,
     coef0: f64,
     dtype: &str,
-    n_threads: usize,
+    n_threads: i64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (x, landmarks) = (Matrix::borrow(X, "X")?, Matrix::borrow(landmarks, "landmarks")?);
     let (x, landmarks) = (x.rows()?, landmarks.rows()?);
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    let map = map.as_array();
-    let map = Mat::from_fn(map.nrows(), map.ncols(), |i, j| map[(i, j)]);
-    let single = unwrap(Precision::from_name(dtype))? == Precision::Single;
-    let pool = pool(n_threads)?;
-    let control = Control::default();
-    let rank = map.ncols();
-    if single {
-        let work = || pool.install(|| transform::<f32>(&x, &landmarks, map.as_ref(), &kernel, &control));
-        Ok(matrix(py, run(py, &control, None, work)?, rank)?.into_any())
+    let map = view(&map);
+    if unwrap(Precision::from_name(dtype))? == Precision::Single {
+        features_in::<f32>(py, &x, &landmarks, map, &kernel, n_threads)
     } else {
-        let work = || pool.install(|| transform::<f64>(&x, &landmarks, map.as_ref(), &kernel, &control));
-        Ok(matrix(py, run(py, &control, None, work)?, rank)?.into_any())
+        features_in::<f64>(py, &x, &landmarks, map, &kernel, n_threads)
     }
+}
+
+fn features_in<'py, T: Entry + Element>(
+    py: Python<'py>,
+    x: &Rows<'_>,
+    landmarks: &Rows<'_>,
+    map: MatRef<'_, f64>,
+    kernel: &KernelFn,
+    n_threads: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let control = Control::default();
+    let work = |threads| transform::<T>(x, landmarks, map, kernel, threads, &control);
+    let values = if are_few(kernel_flops(x, landmarks, map.ncols())) {
+        run_here(py, || work(1))?
+    } else {
+        let threads = threads(n_threads);
+        run(py, &control, None, || work(threads))?
+    };
+    Ok(matrix(py, values, map.ncols())?.into_any())
 }
 
 /// The library's defaults, for the test that compares them with the estimators'.
@@ -318,6 +324,12 @@ fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(name = "available_memory")]
 fn available_memory_py() -> Option<u64> {
     available_memory()
+}
+
+/// Threads that a call takes if it is given `n_threads`.
+#[pyfunction]
+fn count_threads(n_threads: i64) -> usize {
+    threads::count(threads(n_threads))
 }
 
 /// A value a class from those of machines for pairs of classes, a column each; `pairs` are of indices of classes.
@@ -454,9 +466,10 @@ impl Pairs {
 }
 
 /// Fits every fold and the whole data at every C, each model with its certificate; one fit a task, all on one kernel
-/// matrix, or on the features of `low_rank`.
+/// matrix, or on the features of `low_rank`. Without memory for the matrix, the error names what so many landmarks and
+/// features would take.
 #[pyfunction]
-#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
+#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None, n_landmarks=2000, rank=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn fit_paths<'py>(
     py: Python<'py>,
@@ -472,11 +485,13 @@ fn fit_paths<'py>(
     tol: f64,
     max_iter: usize,
     dtype: &str,
-    n_threads: usize,
+    n_threads: i64,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
     low_rank: Option<&Bound<'py, Found>>,
     pairs: Option<&Bound<'py, Pairs>>,
+    n_landmarks: usize,
+    rank: Option<usize>,
 ) -> PyResult<Vec<PathFit>> {
     let x = Matrix::borrow(X, "X")?;
     let cs = cs.as_array().to_vec();
@@ -490,8 +505,9 @@ fn fit_paths<'py>(
         folds: read_folds(folds)?,
         settings: Settings { tol, max_iter },
         precision: unwrap(Precision::from_name(dtype))?,
-        threads: n_threads,
+        threads: threads(n_threads),
         pairs: pairs.map(|pairs| &pairs.get().pairs),
+        instead: LowRankSize { landmarks: n_landmarks, rank },
     };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
     let fits = run(py, &control, progress, || match nystrom {
@@ -520,7 +536,7 @@ fn verify<'py>(
     coef0: f64,
     tol: f64,
     max_iter: usize,
-    n_threads: usize,
+    n_threads: i64,
     low_rank: Option<&Bound<'py, Found>>,
 ) -> PyResult<(f64, f64, f64, f64)> {
     let x = Matrix::borrow(X, "X")?;
@@ -530,7 +546,7 @@ fn verify<'py>(
     let model = kernelpath::Returned { c: C, coef: &coef, b: &b };
     let settings = Settings { tol, max_iter };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
-    let control = Control::default();
+    let (threads, control) = (threads(n_threads), Control::default());
     let certificate = if task.loss == "multinomial" {
         let y: Vec<usize> = task.y.as_array().iter().map(|y| *y as usize).collect();
         let weight = task.weight.as_ref().map(|weight| weight.as_array().to_vec());
@@ -544,24 +560,19 @@ fn verify<'py>(
             folds: Folds::None,
             settings,
             precision: Precision::Double,
-            threads: n_threads,
+            threads,
             pairs: None,
+            instead: LowRankSize::default(),
         };
-        run(py, &control, None, || {
-            x.check("X")?;
-            match nystrom {
-                None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, n_threads, &control),
-                Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
-            }
+        run(py, &control, None, || match nystrom {
+            None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, threads, &control),
+            Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
         })?
     } else {
         let task = read_task(&task)?;
-        run(py, &control, None, || {
-            x.check("X")?;
-            match nystrom {
-                None => kernelpath::verify(&x, &kernel, &task, model, n_threads, &control),
-                Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, n_threads, &control),
-            }
+        run(py, &control, None, || match nystrom {
+            None => kernelpath::verify(&x, &kernel, &task, model, threads, &control),
+            Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, threads, &control),
         })?
     };
     Ok((certificate.primal, certificate.dual, certificate.gap(), certificate.relative_noise()))
@@ -815,6 +826,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(nystrom_features, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
+    module.add_function(wrap_pyfunction!(count_threads, module)?)?;
     module.add_function(wrap_pyfunction!(votes, module)?)?;
     module.add_function(wrap_pyfunction!(held_out_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;

@@ -1,17 +1,17 @@
 //! The multinomial loss: several classes in one model.
 
-use kernelpath::{Multinomial, MultinomialFit as Fit, Precision, Settings};
+use kernelpath::{LowRankSize, Multinomial, MultinomialFit as Fit, Precision, Settings};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::boundary::{Matrix, run, unwrap};
-use crate::{Found, Pairs, control, held_out, kernel_fn, matrix, of_records, read_folds};
+use crate::{Found, Pairs, control, held_out, kernel_fn, matrix, of_records, read_folds, threads};
 
 /// Fits every fold and the whole data at every C with the multinomial loss, each model with its certificate; `y` has the
 /// class of each row, from 0. On one kernel matrix, or on the features of `low_rank`.
 #[pyfunction]
-#[pyo3(signature = (X, y, weight, score_weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None))]
+#[pyo3(signature = (X, y, weight, score_weight, *, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None, n_landmarks=2000, rank=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub fn fit_multinomial<'py>(
     py: Python<'py>,
@@ -28,11 +28,13 @@ pub fn fit_multinomial<'py>(
     tol: f64,
     max_iter: usize,
     dtype: &str,
-    n_threads: usize,
+    n_threads: i64,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
     low_rank: Option<&Bound<'py, Found>>,
     pairs: Option<&Bound<'py, Pairs>>,
+    n_landmarks: usize,
+    rank: Option<usize>,
 ) -> PyResult<MultinomialFit> {
     let x = Matrix::borrow(X, "X")?;
     let class = |y: &i64| usize::try_from(*y).map_err(|_| PyValueError::new_err(format!("negative class {y}")));
@@ -50,8 +52,9 @@ pub fn fit_multinomial<'py>(
         folds: read_folds(folds)?,
         settings: Settings { tol, max_iter },
         precision: unwrap(Precision::from_name(dtype))?,
-        threads: n_threads,
+        threads: threads(n_threads),
         pairs: pairs.map(|pairs| &pairs.get().pairs),
+        instead: LowRankSize { landmarks: n_landmarks, rank },
     };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
     let fit = || match nystrom {

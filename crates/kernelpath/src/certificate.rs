@@ -9,10 +9,9 @@
 //! P(β, b) − D(θ) ≥ 0 bounds how far P(β, b) is above the optimum, whatever β and b are, if K has no negative
 //! eigenvalue. If it has one, D(θ) bounds nothing, and the models have no certificate (see `definite.rs`).
 
-use rayon::prelude::*;
-
 use crate::loss::{Loss, best_intercept};
 use crate::simd::{dot, sum_in_lanes};
+use crate::threads;
 
 /// Objective values and gap of a model, as computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -146,7 +145,7 @@ pub fn certify(
     // Fewer are not worth a thread.
     let least = 1 + 8192 / y.len().max(1);
     let thetas: Vec<Vec<f64>> =
-        claims.par_iter().with_min_len(least).map(|claim| feasible(loss, y, claim.weight, claim.beta)).collect();
+        threads::map(claims.len(), least, |k| feasible(loss, y, claims[k].weight, claims[k].beta));
     let (changed, changed_thetas): (Vec<usize>, Vec<&[f64]>) =
         (thetas.iter().enumerate()).filter(|(k, theta)| *theta != claims[*k].beta).map(|(k, t)| (k, &t[..])).unzip();
     let squares: Vec<f64> = claims.iter().map(|claim| dot(claim.beta, claim.k_beta)).collect();
@@ -162,16 +161,13 @@ pub fn certify(
         let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
         Certificate::new(primal, dual, noise)
     };
-    let mut certificates: Vec<Certificate> = (0..claims.len())
-        .into_par_iter()
-        .with_min_len(least)
-        .map(|k| certificate(k, &thetas[k], dual_squares[k]))
-        .collect();
+    let mut certificates: Vec<Certificate> =
+        threads::map(claims.len(), least, |k| certificate(k, &thetas[k], dual_squares[k]));
     if loss.kinks(0.0).is_some() {
         return certificates;
     }
     let short: Vec<usize> = (0..claims.len()).filter(|&k| !certificates[k].within(enough)).collect();
-    let slopes: Vec<Vec<f64>> = short.par_iter().with_min_len(least).map(|&k| slopes(loss, y, claims[k])).collect();
+    let slopes: Vec<Vec<f64>> = threads::map(short.len(), least, |s| slopes(loss, y, claims[short[s]]));
     let products = images(&slopes.iter().map(|theta| &theta[..]).collect::<Vec<_>>(), &k_times);
     for ((k, theta), product) in short.into_iter().zip(&slopes).zip(products) {
         let next = certificate(k, theta, dot(theta, &product));

@@ -13,6 +13,7 @@ use crate::data::{Rows, Units};
 use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::{Cpu, Decomposition};
 use crate::error::{Error, Result};
+use crate::features::LowRankSize;
 use crate::gram::{Entry, Gram, check_plan, single_is_enough};
 use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::held_out::{groups, held_out};
@@ -20,6 +21,7 @@ use crate::kernel::{KernelFn, Shape};
 use crate::ledger::{Keeps, Kept, Ledger, Plan};
 use crate::loo;
 use crate::loss::Loss;
+use crate::low_rank;
 use crate::memory;
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
@@ -183,10 +185,12 @@ pub struct Request<'a> {
     pub settings: Settings,
     /// Precision of the kernel matrix.
     pub precision: Precision,
-    /// Threads; 0 takes one a core. The answer does not depend on it.
+    /// Threads, as [`threads::count`](crate::threads::count) counts them. The answer does not depend on it.
     pub threads: usize,
     /// Shared with fits of other bandwidths on the same rows; used if memory allows.
     pub pairs: Option<&'a Pairs>,
+    /// The fit at low rank whose size is named where the kernel matrix finds no memory.
+    pub instead: LowRankSize,
 }
 
 /// One model of the path, as far as it is kept.
@@ -310,7 +314,7 @@ pub fn fit_paths(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
 /// As [`fit_paths`]; a kernel that is not known to be positive semi-definite is examined.
 pub(crate) fn fit_paths_on(request: &Request, definite: bool, control: &Control) -> Result<Vec<PathFit>> {
     let fit = |request: &Request| {
-        // In a pool of its own: the global one cannot be had where threads are short, and does not say so.
+        // In a pool of its own: the global one does not survive a fork, and does not say where threads are short.
         pool(request.threads)?.install(|| {
             check(request)?;
             in_units(request, |request| {
@@ -393,7 +397,7 @@ pub(crate) fn check_rows(n: usize, targets: usize) -> Result<()> {
     memory::check(8 * numbers + (8 << 20), "the rows", memory::FEWER_ROWS)
 }
 
-/// Threads to work on; 0 takes one a core.
+/// Threads to work on.
 pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
     memory::pool(threads)
 }
@@ -522,7 +526,8 @@ fn fit_with<T: Working>(request: &Request, units: &Units, definite: bool, contro
     let started = Instant::now();
     let extra = extra_bytes::<T>(request, units.len())?;
     let threads = rayon::current_num_threads();
-    let plan = |pairs: u64| check_plan::<T>(units.len(), request.cs.len(), threads, extra + pairs);
+    let low_rank = || low_rank::planned_bytes::<T>(request, units.len());
+    let plan = |pairs: u64| check_plan::<T>(units.len(), request.cs.len(), threads, extra + pairs, low_rank);
     let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let precision = epsilon::<T>(&request.kernel, &request.x);

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::observe::Control;
 use crate::sparse::{Csr, CsrBuf};
+use crate::threads;
 
 /// A borrowed matrix of rows, in the precision and memory order the caller has.
 #[derive(Debug, Clone, Copy)]
@@ -192,12 +193,21 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Fails on the first value that is not finite, and on a matrix without entries. Looks on all threads.
+    /// Fails on the first value that is not finite, and on a matrix without entries. Looks on all threads of
+    /// the current pool.
     pub fn check(&self, what: &'static str) -> Result<()> {
         let (rows, columns) = (self.nrows(), self.ncols());
         if rows == 0 || columns == 0 {
             return Err(Error::Empty { rows, columns });
         }
+        let first = |count: usize, least: usize, bad: &(dyn Fn(usize) -> Option<Error> + Sync)| {
+            let found = if threads::is_alone() {
+                (0..count).find_map(bad)
+            } else {
+                (0..count).into_par_iter().with_min_len(least).find_map_first(bad)
+            };
+            found.map_or(Ok(()), Err)
+        };
         // Column by column when that is how the memory lies.
         let by_column = match self {
             Self::Csr(x) => {
@@ -205,7 +215,7 @@ impl<'a> Rows<'a> {
                     let (column, value) = x.row(row).find(|(_, value)| !value.is_finite())?;
                     Some(Error::NotFinite { what, value, row, column })
                 };
-                return (0..rows).into_par_iter().find_map_first(bad).map_or(Ok(()), Err);
+                return first(rows, 1, &bad);
             }
             Self::F32(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
             Self::F64(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
@@ -222,7 +232,7 @@ impl<'a> Rows<'a> {
             let (row, column) = at(b.unwrap_or(0));
             Some(Error::NotFinite { what, value: self.get(row, column), row, column })
         };
-        (0..outer).into_par_iter().with_min_len(1 + 65_536 / inner).find_map_first(bad).map_or(Ok(()), Err)
+        first(outer, 1 + 65_536 / inner, &bad)
     }
 
     /// Column means of some rows: shifting by them leaves distances alone and saves their digits.

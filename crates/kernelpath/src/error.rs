@@ -221,7 +221,7 @@ pub enum Error {
     /// The kernel matrix does not fit into memory.
     #[error(
         "{rows} rows need {} for the kernel matrix, the solver and the models kept, {}; use {}, fewer rows or values of C{}, {}",
-        human(*.need), shortage(*.need, *.available, *.limit), low_rank(*.rows, *.need),
+        human(*.need), shortage(*.need, *.available, *.limit), at_low_rank(*.low_rank, *.need, *.available),
         if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }, more_memory(*.limit)
     )]
     Memory {
@@ -233,6 +233,8 @@ pub enum Error {
         available: u64,
         /// What bounds them.
         limit: Limit,
+        /// Bytes that a fit at low rank is planned to take, if that is known.
+        low_rank: Option<u64>,
         /// Whether single precision is a way out.
         could_halve: bool,
     },
@@ -363,18 +365,15 @@ fn shortage(need: u64, available: u64, limit: Limit) -> String {
     }
 }
 
-/// Landmarks that the low-rank fit has unless told otherwise.
-const LANDMARKS: u64 = 2000;
-
-/// The low-rank fit as a way out, with what it takes: its features in single precision, or while they are found six
-/// matrices of all pairs of landmarks.
-fn low_rank(rows: usize, need: u64) -> String {
-    let rank = LANDMARKS.min(rows as u64);
-    let bytes = (4 * rows as u64 * rank).max(6 * 8 * rank * rank) + (64 << 20);
-    if bytes < need {
-        format!("low_rank=True (about {})", human(bytes))
-    } else {
-        "low_rank=True with few landmarks".into()
+/// The fit at low rank as a way out, with what it takes.
+fn at_low_rank(bytes: Option<u64>, need: u64, available: u64) -> String {
+    match bytes {
+        None => "low_rank=True".into(),
+        Some(bytes) if bytes >= need => "low_rank=True with a smaller n_landmarks".into(),
+        Some(bytes) if bytes > available => {
+            format!("low_rank=True (about {}, less with a smaller n_landmarks)", human(bytes))
+        }
+        Some(bytes) => format!("low_rank=True (about {})", human(bytes)),
     }
 }
 
@@ -389,14 +388,15 @@ mod tests {
     #[test]
     fn a_need_below_what_is_available_is_no_reason() {
         let error = |need, available, limit| {
-            Error::Memory { rows: 40_000, need, available, limit, could_halve: true }.to_string()
+            let low_rank = Some(500 << 20);
+            Error::Memory { rows: 40_000, need, available, limit, low_rank, could_halve: true }.to_string()
         };
         let short = error(8 << 30, 1 << 30, Limit::Machine);
         assert!(
             short.contains("40000 rows need 8.6 GB") && short.contains("but only 1.1 GB are available; "),
             "{short}"
         );
-        assert!(short.contains("low_rank=True (about ") && short.contains("float32"), "{short}");
+        assert!(short.contains("use low_rank=True (about 524.3 MB), fewer") && short.contains("float32"), "{short}");
         assert!(short.contains("fewer rows") && short.contains("a machine with more memory"), "{short}");
         let limited = error(8 << 30, 1 << 30, Limit::AddressSpace);
         assert!(limited.contains("(ulimit -v)") && limited.contains("raise the limit"), "{limited}");
@@ -404,9 +404,27 @@ mod tests {
             let failed = error(8 << 30, available, Limit::Machine);
             assert!(failed.contains("could not be allocated") && !failed.contains("only"), "{failed}");
         }
-        // Where it would save nothing, no size of a low-rank fit is named.
-        let few = Error::Memory { rows: 500, need: 1 << 20, available: 1, limit: Limit::Data, could_halve: false };
-        assert!(few.to_string().contains("low_rank=True with few landmarks"), "{few}");
+    }
+
+    #[test]
+    fn the_size_of_a_fit_at_low_rank_is_named_where_it_helps() {
+        let said = |low_rank: Option<u64>, available| {
+            let (rows, need, limit) = (500, 1 << 30, Limit::Machine);
+            Error::Memory { rows, need, available, limit, low_rank, could_halve: false }.to_string()
+        };
+        for (low_rank, available, expected) in [
+            (Some(300 << 20), 1 << 29, "use low_rank=True (about 314.6 MB), fewer rows"),
+            (
+                Some(300 << 20),
+                1 << 20,
+                "use low_rank=True (about 314.6 MB, less with a smaller n_landmarks), fewer rows",
+            ),
+            (Some(2 << 30), 1 << 20, "use low_rank=True with a smaller n_landmarks, fewer rows"),
+            (None, 1 << 20, "use low_rank=True, fewer rows"),
+        ] {
+            let said = said(low_rank, available);
+            assert!(said.contains(expected), "{said}");
+        }
     }
 
     #[test]

@@ -17,9 +17,10 @@ use crate::error::{Error, Result, human};
 use crate::gram::{Entry, STORAGE_ERROR, TILE, Tile, corrected, overflow, residue, shift_for};
 use crate::kernel::{KernelFn, Shape};
 use crate::memory::{self, Limit, Shortage, zeroed};
-use crate::nystrom::Nystrom;
+use crate::nystrom::{Nystrom, bytes_to_find};
 use crate::observe::{Control, Phase};
 use crate::solver::Working;
+use crate::threads::{self, kernel_flops, pooled, pooled_if_worth};
 
 /// Rows that one thread turns into features at once: enough to make packing the landmarks cheap beside the products.
 const BLOCK: usize = 256;
@@ -56,6 +57,30 @@ impl Storage {
     }
 }
 
+/// What the memory of a fit at low rank depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LowRankSize {
+    /// Landmarks, if there are as many rows.
+    pub landmarks: usize,
+    /// Most features.
+    pub rank: Option<usize>,
+}
+
+impl Default for LowRankSize {
+    fn default() -> Self {
+        Self { landmarks: 2000, rank: None }
+    }
+}
+
+impl LowRankSize {
+    /// Bytes of a fit on `n` distinct rows that takes `beside` bytes beside its features, for their number.
+    pub(crate) fn planned_bytes<T: Entry>(self, n: usize, beside: impl Fn(usize) -> u64) -> u64 {
+        let landmarks = self.landmarks.min(n);
+        let rank = self.rank.map_or(landmarks, |rank| rank.min(landmarks));
+        (Features::<T>::bytes(n, rank) + beside(rank)).max(bytes_to_find(landmarks))
+    }
+}
+
 /// Z, row after row.
 #[derive(Debug)]
 pub struct Features<T> {
@@ -80,11 +105,14 @@ impl<T: Entry> Features<T> {
         n as u64 * rank as u64 * entry as u64
     }
 
-    /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool.
+    /// Computes the features of all rows of `x` in blocks of rows, on all threads of the current pool, or of one of its
+    /// own.
     pub fn compute(nystrom: &Nystrom, x: &Rows, storage: Storage, control: &Control) -> Result<Self> {
-        x.check("X")?;
         let rows: Vec<usize> = (0..x.nrows()).collect();
-        Self::of_rows(&Cpu, nystrom, x, &rows, storage, control)
+        pooled(0, || {
+            x.check("X")?;
+            Self::of_rows(&Cpu, nystrom, x, &rows, storage, control)
+        })
     }
 
     /// Of these rows of `x`, which is checked already, in their order.
@@ -287,12 +315,13 @@ fn temporary_file(folder: &Path, need: u64) -> Result<MmapMut> {
 }
 
 /// K(X, landmarks)·M for new rows, given what [`Nystrom`] found: landmarks (of a precomputed kernel, `x` has a column
-/// for each in place of them) and M; row after row.
+/// for each in place of them) and M; row after row. Many rows are shared out among so many threads.
 pub fn transform<T: Entry>(
     x: &Rows,
     landmarks: &Rows,
     map: MatRef<f64>,
     kernel: &KernelFn,
+    threads: usize,
     control: &Control,
 ) -> Result<Vec<T>> {
     let count = map.nrows();
@@ -305,14 +334,16 @@ pub fn transform<T: Entry>(
     if x.ncols() != expected {
         return Err(Error::Features { got: x.ncols(), expected });
     }
-    x.check("X")?;
     let (n, rank) = (x.nrows(), map.ncols());
-    let mut out = zeroed_features((n, rank), false)?;
-    let columns: Vec<usize> = (0..count).collect();
-    let rows: Vec<usize> = (0..n).collect();
-    let map = Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel };
-    Cpu.features(&map, x, &rows, &mut out, &mut [], control)?;
-    Ok(out)
+    pooled_if_worth(threads, kernel_flops(x, landmarks, rank), || {
+        x.check("X")?;
+        let mut out = zeroed_features((n, rank), false)?;
+        let columns: Vec<usize> = (0..count).collect();
+        let rows: Vec<usize> = (0..n).collect();
+        let map = Map { landmarks: *landmarks, columns: &columns, matrix: map, kernel: *kernel };
+        Cpu.features(&map, x, &rows, &mut out, &mut [], control)?;
+        Ok(out)
+    })
 }
 
 /// What turns rows into features.
@@ -346,9 +377,8 @@ impl Map<'_> {
         } else {
             residues.chunks_mut(BLOCK * rank).collect()
         };
-        let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank)).zip(corrections);
         control.begin(Phase::Kernel, total.div_ceil(BLOCK));
-        blocks.try_for_each_init(<(Tile, Vec<f64>)>::default, |(tile, block), ((rows, out), residues)| {
+        let fill = |(tile, block): &mut (Tile, Vec<f64>), rows: &[usize], out: &mut [T], residues: &mut [i16]| {
             if control.out_of_time() {
                 let budget = control.budget_seconds().unwrap_or(0.0);
                 return Err(Error::TimeBudget { budget, what: "the features were complete", rows: total });
@@ -379,7 +409,15 @@ impl Map<'_> {
             }
             control.advance(1);
             Ok(())
-        })
+        };
+        if threads::is_alone() {
+            let mut scratch = Default::default();
+            let mut blocks = rows.chunks(BLOCK).zip(out.chunks_mut(BLOCK * rank)).zip(corrections);
+            return blocks.try_for_each(|((rows, out), residues)| fill(&mut scratch, rows, out, residues));
+        }
+        let blocks = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * rank)).zip(corrections);
+        blocks
+            .try_for_each_init(Default::default, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
     }
 }
 

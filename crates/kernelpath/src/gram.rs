@@ -10,10 +10,11 @@ pub use crate::memory::available_memory;
 use crate::memory::{self, Shortage, Zeroable, has_room, zeroed};
 use crate::observe::{Control, Phase};
 use crate::pairs::Pairs;
-use crate::simd::{dot, vectorise};
+use crate::simd::{dot, dot_in_lanes, vectorise};
 use crate::skinny;
 use crate::solver::{Cholesky, Working};
 use crate::sparse::Panel;
+use crate::threads::{self, kernel_flops, pooled, pooled_if_worth};
 use crate::walk::CERTIFIED_AT_ONCE;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
@@ -94,6 +95,10 @@ const IN_CACHE: usize = 2048;
 /// by at most about `NEAR` roundings of double precision. A larger value leaves larger errors, a smaller one takes longer.
 const NEAR: f64 = 64.0;
 
+/// Of sparse rows, one side of a tile is packed to meet the other: the left one if the right one has at least so many
+/// times its rows. With less, tiles of the kernel matrix whose sides are nearly equal are transposed for nothing.
+const FEW_ROWS: usize = 8;
+
 /// Entries of a stretch when rows are added to a vector.
 const ADD_STRETCH: usize = 2048;
 
@@ -140,8 +145,8 @@ impl<T: Entry> Gram<T> {
         Self::bytes(n) + Self::bytes(n) / 5 + vectors
     }
 
-    /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool, from `pairs` if they
-    /// are known.
+    /// Computes the kernel of the given rows of `x` in tiles, on all threads of the current pool, or of one of its own,
+    /// from `pairs` if they are known.
     pub fn compute(
         x: &Rows,
         rows: &[usize],
@@ -152,6 +157,10 @@ impl<T: Entry> Gram<T> {
         if kernel.shape == Shape::Precomputed {
             return Self::copy(x, rows, control);
         }
+        pooled(0, || Self::in_tiles(x, rows, kernel, pairs, control))
+    }
+
+    fn in_tiles(x: &Rows, rows: &[usize], kernel: &KernelFn, pairs: Option<&Pairs>, control: &Control) -> Result<Self> {
         let mut gram = Self::zeros(rows.len())?;
         let shift = shift_for(kernel, x, x, rows);
         let blocks = rows.len().div_ceil(TILE);
@@ -262,7 +271,7 @@ impl<T: Entry> Gram<T> {
 
     fn zeros(n: usize) -> Result<Self> {
         let stride = row_stride(n);
-        let failed = || out_of_memory::<T>(n, Shortage::of(Self::bytes(n)));
+        let failed = || out_of_memory::<T>(n, Shortage::of(Self::bytes(n)), None);
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
@@ -649,7 +658,9 @@ impl Tile {
     fn meet(&mut self, x: &Rows, a: &[usize], z: &Rows, b: &[usize], measure: Measure) {
         let Self { left2, right2, panel, values, .. } = self;
         let l1 = measure == Measure::AbsoluteDistances;
-        if let Some(sparse) = z.as_csr() {
+        // Few rows are packed sooner than many.
+        let pack_x = z.as_csr().is_none() || FEW_ROWS * a.len() <= b.len();
+        if let Some(sparse) = z.as_csr().filter(|_| x.as_csr().is_none() || !pack_x) {
             panel.sums(sparse, b, x, a, l1, values);
         } else if let Some(sparse) = x.as_csr() {
             let mut transposed = vec![0.0; values.len()];
@@ -704,24 +715,42 @@ fn l1_distances(left: &[f64], right: &[f64], out: &mut [f64], m: usize, n: usize
     }
 }
 
-/// Bytes that a fit will take; fails, before anything is allocated, when it would not fit.
-pub(crate) fn check_plan<T: Entry>(n: usize, models_kept: usize, threads: usize, extra: u64) -> Result<u64> {
+/// Bytes that a fit will take; fails, before anything is allocated, when it would not fit. `low_rank` says what a fit at
+/// low rank would take, if there can be one.
+pub(crate) fn check_plan<T: Entry>(
+    n: usize,
+    models_kept: usize,
+    threads: usize,
+    extra: u64,
+    low_rank: impl FnOnce() -> Option<u64>,
+) -> Result<u64> {
     let need = Gram::<T>::planned_bytes(n, models_kept, threads).saturating_add(extra);
-    Shortage::check(need).map_err(|shortage| out_of_memory::<T>(n, shortage))?;
+    Shortage::check(need).map_err(|shortage| out_of_memory::<T>(n, shortage, low_rank()))?;
     Ok(need)
 }
 
-fn out_of_memory<T>(rows: usize, Shortage { need, available, limit }: Shortage) -> Error {
-    Error::Memory { rows, need, available, limit, could_halve: size_of::<T>() == 8 }
+fn out_of_memory<T>(rows: usize, Shortage { need, available, limit }: Shortage, low_rank: Option<u64>) -> Error {
+    Error::Memory { rows, need, available, limit, low_rank, could_halve: size_of::<T>() == 8 }
 }
 
-/// The kernel between rows of `x` and rows of `z`, row after row.
-pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
+/// The kernel between rows of `x` and rows of `z`, row after row. Many are shared out among so many threads.
+pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, threads: usize, control: &Control) -> Result<Vec<f64>> {
+    pooled_if_worth(threads, kernel_flops(x, z, 0), || {
+        x.check("X")?;
+        z.check("Z")?;
+        if x.ncols() != z.ncols() {
+            return Err(Error::Features { got: x.ncols(), expected: z.ncols() });
+        }
+        kernel_in_bands(x, z, kernel, control)
+    })
+}
+
+fn kernel_in_bands(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
     let length = x.nrows().saturating_mul(z.nrows());
     let mut out = memory::zeros(length, "the kernel matrix")?;
+    let shift = shift_for(kernel, x, z, &all);
     for_each_band(x, &mut out, z.nrows(), |rows, band| {
-        let shift = shift_for(kernel, x, z, &all);
         let mut tile = Tile::default();
         for columns in all.chunks(TILE) {
             control.check()?;
@@ -735,16 +764,23 @@ pub fn kernel_matrix(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -
     Ok(out)
 }
 
-/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x` and each of `machines` columns of `coef` (z.nrows() rows of them), row after
-/// row, in tiles: memory stays bounded whatever the sizes.
+/// Σⱼ coefⱼ k(x, zⱼ) for every row of `x` and each column of `coef`, which has a row for each of `z`; row after row, in
+/// tiles: memory stays bounded whatever the sizes.
 pub(crate) fn kernel_times(
     x: &Rows,
     z: &Rows,
-    coef: &[f64],
-    machines: usize,
+    coef: MatRef<f64>,
     kernel: &KernelFn,
     control: &Control,
 ) -> Result<Vec<f64>> {
+    let machines = coef.ncols();
+    if x.nrows() == 1 {
+        match z {
+            Rows::F32(z) if x.as_csr().is_none() => return Ok(kernel_row_times(x, *z, coef, kernel)),
+            Rows::F64(z) if x.as_csr().is_none() => return Ok(kernel_row_times(x, *z, coef, kernel)),
+            _ => {}
+        }
+    }
     let all: Vec<usize> = (0..z.nrows()).collect();
     let shift = shift_for(kernel, x, z, &all);
     let mut out = memory::zeros(x.nrows().saturating_mul(machines), "the values of all rows")?;
@@ -753,12 +789,11 @@ pub(crate) fn kernel_times(
         for columns in all.chunks(TILE) {
             control.check()?;
             tile.evaluate(x, rows, z, columns, &shift, kernel);
-            let coef = &coef[columns[0] * machines..(columns[0] + columns.len()) * machines];
             matmul(
                 MatMut::from_row_major_slice_mut(&mut *band, rows.len(), machines),
                 Accum::Add,
                 MatRef::from_row_major_slice(&tile.values, rows.len(), columns.len()),
-                MatRef::from_row_major_slice(coef, columns.len(), machines),
+                coef.subrows(columns[0], columns.len()),
                 1.0,
                 Par::Seq,
             );
@@ -766,6 +801,89 @@ pub(crate) fn kernel_times(
         Ok(())
     })?;
     Ok(out)
+}
+
+/// Vectors that a single row meets at once: their kernel values stay in the first cache.
+const STRETCH: usize = 512;
+
+/// As [`kernel_times`] for the one row of `x`, where the numbers of `z` lie: to pack them would take longer than to read
+/// them once. Distances are sums over the differences of the rows, which lose no digits.
+fn kernel_row_times<T: Entry>(x: &Rows, z: MatRef<T>, coef: MatRef<f64>, kernel: &KernelFn) -> Vec<f64> {
+    let row: Vec<f64> = (0..x.ncols()).map(|j| x.get(0, j)).collect();
+    let mut out = vec![0.0; coef.ncols()];
+    let mut stretch = [0.0; STRETCH];
+    vectorise(
+        #[inline(always)]
+        || {
+            for start in (0..z.nrows()).step_by(STRETCH) {
+                let values = &mut stretch[..STRETCH.min(z.nrows() - start)];
+                let (z, coef) = (z.subrows(start, values.len()), coef.subrows(start, values.len()));
+                match kernel.shape.measure() {
+                    Measure::Products => sum_over_columns(
+                        &row,
+                        z,
+                        values,
+                        #[inline(always)]
+                        |x, z| x * z,
+                    ),
+                    Measure::SquaredDistances => sum_over_columns(
+                        &row,
+                        z,
+                        values,
+                        #[inline(always)]
+                        |x, z| (x - z) * (x - z),
+                    ),
+                    Measure::AbsoluteDistances => sum_over_columns(
+                        &row,
+                        z,
+                        values,
+                        #[inline(always)]
+                        |x, z| (x - z).abs(),
+                    ),
+                }
+                kernel.map(values);
+                for (out, coef) in out.iter_mut().zip(coef.col_iter()) {
+                    *out += match coef.try_as_col_major() {
+                        Some(coef) => dot_in_lanes(values, coef.as_slice()),
+                        None => values.iter().zip(coef.iter()).map(|(value, coef)| value * coef).sum(),
+                    };
+                }
+            }
+        },
+    );
+    out
+}
+
+/// Σₖ t(xₖ, zₖ) of one row with each row of `z`, summed in the order of the columns however the memory lies.
+#[inline(always)]
+fn sum_over_columns<T: Entry>(x: &[f64], z: MatRef<T>, out: &mut [f64], t: impl Fn(f64, f64) -> f64) {
+    /// Rows whose sums are taken side by side, for none to wait for another's addition.
+    const ABREAST: usize = 8;
+    out.fill(0.0);
+    if z.row_stride() == 1 {
+        for (x, z) in x.iter().zip(z.col_iter()) {
+            let Some(z) = z.try_as_col_major() else { return };
+            for (out, z) in out.iter_mut().zip(z.as_slice()) {
+                *out += t(*x, z.wide());
+            }
+        }
+        return;
+    }
+    let (blocks, rest) = out.as_chunks_mut::<ABREAST>();
+    let done = blocks.len() * ABREAST;
+    for (block, out) in blocks.iter_mut().enumerate() {
+        let z = z.subrows(block * ABREAST, ABREAST);
+        for (x, z) in x.iter().zip(z.col_iter()) {
+            for l in 0..ABREAST {
+                out[l] += t(*x, z[l].wide());
+            }
+        }
+    }
+    for (i, out) in rest.iter_mut().enumerate() {
+        for (x, z) in x.iter().zip(z.row(done + i).iter()) {
+            *out += t(*x, z.wide());
+        }
+    }
 }
 
 /// What is taken off all rows, the mean of the given rows of `z`; empty for sparse ones, which it would fill.
@@ -779,7 +897,7 @@ pub(crate) fn shift_for(kernel: &KernelFn, x: &Rows, z: &Rows, rows: &[usize]) -
     }
 }
 
-/// Hands bands of rows of `x`, with their part of `out` (`width` values a row), to all threads.
+/// Hands bands of rows of `x`, with their part of `out` (`width` values a row), to all threads of the current pool.
 fn for_each_band(
     x: &Rows,
     out: &mut [f64],
@@ -790,6 +908,9 @@ fn for_each_band(
         return Ok(());
     }
     let rows: Vec<usize> = (0..x.nrows()).collect();
+    if threads::is_alone() {
+        return rows.chunks(TILE).zip(out.chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band));
+    }
     rows.par_chunks(TILE).zip(out.par_chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band))
 }
 

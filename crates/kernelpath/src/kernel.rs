@@ -3,6 +3,7 @@
 use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
 use crate::observe::Control;
+use crate::threads::pooled;
 
 /// The form of a kernel, without its bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,7 +140,7 @@ impl Kernel {
         match self.bandwidth {
             Bandwidth::Value(gamma) => Ok(gamma),
             Bandwidth::Scale => scale(x, weight),
-            Bandwidth::Sigest => sigest(x, weight, self.shape, seed),
+            Bandwidth::Sigest => pooled(0, || sigest(x, weight, self.shape, seed)),
         }
     }
 }

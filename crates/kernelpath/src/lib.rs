@@ -35,7 +35,7 @@
 //!
 //! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
 //! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it
-//! runs on. [`memory`] is how a fit is planned and how running out of memory becomes an error. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
+//! runs on. [`memory`] is how a fit is planned and how running out of memory becomes an error, [`threads`] how many of them a call takes. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
 //! rows have several values: one a class.
 
 pub mod calibrate;
@@ -71,6 +71,7 @@ mod solver;
 pub mod sparse;
 mod spread;
 mod svc;
+pub mod threads;
 mod verify;
 mod votes;
 mod walk;
@@ -79,7 +80,7 @@ pub use calibrate::{Calibration, Method};
 pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 pub use data::{Rows, RowsBuf};
 pub use error::{Error, Result};
-pub use features::{Features, Storage};
+pub use features::{Features, LowRankSize, Storage};
 pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};
 pub use landmarks::Landmarks;
 pub use loss::{Loss, Smoothed};

@@ -129,6 +129,7 @@ const STATE_OF_A_STEP: usize = 8;
 ///     precision: Default::default(),
 ///     threads: 0,
 ///     pairs: None,
+///     instead: Default::default(),
 /// };
 /// let fit = &fit_low_rank(&request, &nystrom, &control)?[0];
 /// assert!(fit.worst_gap() <= 1e-6);
@@ -158,11 +159,8 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
     let folds = if let Folds::Splits(folds) = &request.folds { folds.len() } else { 0 };
     // Equal rows are one row with their weights: it is often their number that makes a problem degenerate.
     let units = units(request, control)?;
-    let copies = copies::<T>(units.len(), nystrom.rank());
-    let copied = copies / Features::<T>::bytes(1, nystrom.rank());
-    let factors = Preconditioner::<T>::bytes(units.len(), nystrom.rank(), folds + 1);
-    // Copies mostly take less than they may.
-    let beside = beside(request, folds) + copies * 2 / 3 + factors + curvatures(request, nystrom.rank());
+    let copied = copies::<T>(units.len(), nystrom.rank()) / Features::<T>::bytes(1, nystrom.rank());
+    let beside = beside_features::<T>(request, folds, units.len(), nystrom.rank());
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let mut features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     if features.rank() >= LARGE_RANK && request.x.nrows() <= FEW_ROWS.min(2 * features.rank()) {
@@ -177,6 +175,22 @@ fn fit_with<T: Working>(request: &Request, nystrom: &Nystrom, control: &Control)
         Ok(PathFit { rows: None, planned_bytes, kernel_seconds, ..fit })
     };
     request.tasks.iter().map(fit).collect()
+}
+
+/// Bytes that a fit at low rank on `n` distinct rows would take; leave-one-out has none.
+pub(crate) fn planned_bytes<T: Working>(request: &Request, n: usize) -> Option<u64> {
+    let folds = match &request.folds {
+        Folds::LeaveOneOut => return None,
+        folds => folds.splits().len(),
+    };
+    Some(request.instead.planned_bytes::<T>(n, |rank| beside_features::<T>(request, folds, n, rank)))
+}
+
+/// Bytes that a fit on `n` distinct rows takes beside their features.
+fn beside_features<T: Working>(request: &Request, folds: usize, n: usize, rank: usize) -> u64 {
+    let factors = Preconditioner::<T>::bytes(n, rank, folds + 1);
+    // Copies mostly take less than they may.
+    beside(request, folds) + copies::<T>(n, rank) * 2 / 3 + factors + curvatures(request, rank)
 }
 
 /// Fits on the kernel matrix ZZᵀ, where it is not much larger than Z and a factor in rank dimensions would cost more.

@@ -16,6 +16,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 
 use crate::error::{Error, Result};
+use crate::threads;
 
 /// What bounds the memory of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -397,7 +398,7 @@ pub fn check_thread() -> Result<()> {
     if has_room(STACK) { Ok(()) } else { Err(Shortage::of(STACK).error("the stack of a thread", "raise the limit")) }
 }
 
-/// Threads to work on; 0 takes one a core.
+/// Threads to work on, as [`threads::count`] counts them.
 ///
 /// Under a limit of the process, all address space that they take for themselves is taken here: what is available
 /// afterwards is for the fit.
@@ -411,8 +412,9 @@ pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
         let need = threads as u64 * of_thread;
         if limited && !has_room(need) { Err(Shortage::of(need).error(what, way_out)) } else { Ok(()) }
     };
-    enough(if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads })?;
-    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let threads = threads::count(threads);
+    enough(threads)?;
+    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|k| format!("kernelpath-{k}")).build();
     let pool = built.map_err(|error| Error::Threads { threads, reason: error.to_string() })?;
     if limited {
         // One after the other, each with a look at what those before have left.

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::gram::kernel_times;
 use crate::kernel::{KernelFn, Shape};
 use crate::observe::Control;
+use crate::threads::{kernel_flops, pooled_if_worth};
 
 /// f(x) = Σ coefᵢ k(x, xᵢ) + b over the support vectors.
 #[derive(Debug, Clone)]
@@ -50,8 +51,8 @@ impl Model {
     /// f at every row of `x`; its sign is the class. For a precomputed kernel, `x` holds the kernel
     /// between the new rows and the support vectors.
     pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        let vectors = self.vectors.view();
-        decision(&x.into(), &vectors, &self.coef, &[self.intercept], &self.kernel, &Control::default())
+        let coef = MatRef::from_column_major_slice(&self.coef, self.coef.len(), 1);
+        decision(&x.into(), &self.vectors.view(), coef, &[self.intercept], &self.kernel, 0, &Control::default())
     }
 
     /// The class, −1 or +1, of every row of `x`.
@@ -61,17 +62,25 @@ impl Model {
 }
 
 /// Σ coefⱼ k(x, vⱼ) + b for every row of `x` and each machine, row after row: `coef` has a row a vector and a column a
-/// machine, and the kernel is evaluated once for all machines.
+/// machine, and the kernel is evaluated once for all machines. Many rows are shared out among so many threads.
 pub fn decision(
     x: &Rows,
     vectors: &Rows,
-    coef: &[f64],
+    coef: MatRef<f64>,
     intercepts: &[f64],
     kernel: &KernelFn,
+    threads: usize,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let machines = intercepts.len();
-    let support = coef.len().checked_div(machines).unwrap_or(0);
+    let (support, machines) = (coef.nrows(), coef.ncols());
+    if intercepts.len() != machines {
+        let (got, expected) = (intercepts.len(), machines);
+        return Err(Error::Length { what: "the intercepts", got, expected, why: "one a machine" });
+    }
+    if kernel.shape != Shape::Precomputed && vectors.nrows() != support {
+        let (got, expected) = (support, vectors.nrows());
+        return Err(Error::Length { what: "the coefficients", got, expected, why: "one a support vector" });
+    }
     let expected = if kernel.shape == Shape::Precomputed { support } else { vectors.ncols() };
     if x.ncols() != expected {
         return Err(Error::Features { got: x.ncols(), expected });
@@ -79,14 +88,14 @@ pub fn decision(
     if support == 0 {
         return Ok(intercepts.repeat(x.nrows()));
     }
-    x.check("X")?;
-    let mut f = if kernel.shape == Shape::Precomputed {
-        let row =
-            |i: usize| (0..machines).map(move |m| (0..support).map(|j| x.get(i, j) * coef[j * machines + m]).sum());
-        (0..x.nrows()).flat_map(row).collect()
-    } else {
-        kernel_times(x, vectors, coef, machines, kernel, control)?
-    };
+    let mut f = pooled_if_worth(threads, kernel_flops(x, vectors, machines), || {
+        x.check("X")?;
+        if kernel.shape == Shape::Precomputed {
+            let row = |i: usize| (0..machines).map(move |m| (0..support).map(|j| x.get(i, j) * coef[(j, m)]).sum());
+            return Ok((0..x.nrows()).flat_map(row).collect());
+        }
+        kernel_times(x, vectors, coef, kernel, control)
+    })?;
     for f in f.chunks_exact_mut(machines) {
         for (f, b) in f.iter_mut().zip(intercepts) {
             *f += b;

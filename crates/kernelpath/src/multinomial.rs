@@ -32,7 +32,7 @@ use crate::data::{Rows, Units};
 use crate::definite::{epsilon, negative_eigenvalue};
 use crate::device::Cpu;
 use crate::error::{Error, Result};
-use crate::features::{Features, Storage};
+use crate::features::{Features, LowRankSize, Storage};
 use crate::gram::{Gram, check_plan};
 use crate::grid::{Distinct, OfEachC, Scales, check_products, each_once, largest_diagonal};
 use crate::kernel::{KernelFn, Shape};
@@ -66,10 +66,12 @@ pub struct Multinomial<'a> {
     pub settings: Settings,
     /// Precision of the kernel matrix.
     pub precision: Precision,
-    /// Threads; 0 takes one a core. The answer does not depend on it.
+    /// Threads, as [`threads::count`](crate::threads::count) counts them. The answer does not depend on it.
     pub threads: usize,
     /// Shared with fits of other bandwidths on the same rows; used if memory allows.
     pub pairs: Option<&'a Pairs>,
+    /// The fit at low rank whose size is named where the kernel matrix finds no memory.
+    pub instead: LowRankSize,
 }
 
 impl<'a> Multinomial<'a> {
@@ -87,6 +89,7 @@ impl<'a> Multinomial<'a> {
             precision: Precision::default(),
             threads: 0,
             pairs: None,
+            instead: LowRankSize::default(),
         }
     }
 
@@ -287,7 +290,9 @@ fn fit_gram<T: Working>(
 ) -> Result<MultinomialFit> {
     let started = Instant::now();
     let extra = softmax_bytes(units.len(), classes, request.folds.splits().len() + 1);
-    let plan = |pairs: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra + pairs);
+    let beside = |_| beside(request, classes, units.len());
+    let low_rank = || Some(request.instead.planned_bytes::<T>(units.len(), beside));
+    let plan = |pairs: u64| check_plan::<T>(units.len(), classes * request.cs.len(), 1, extra + pairs, low_rank);
     let (pairs, planned_bytes) = Pairs::planned(request.pairs, units.len(), plan)?;
     let gram = Gram::<T>::compute(&request.x, &units.representative, &request.kernel, pairs, control)?;
     let precision = epsilon::<T>(&request.kernel, &request.x);
@@ -312,6 +317,13 @@ fn fit_gram<T: Working>(
     Ok(MultinomialFit { gram_bytes, planned_bytes, kernel_seconds, ..fit }.with_negative_eigenvalue(negative))
 }
 
+/// Bytes that a fit at low rank on `n` distinct rows takes beside its features.
+fn beside(request: &Multinomial, classes: usize, n: usize) -> u64 {
+    let folds = request.folds.splits().len();
+    let held_out = if folds > 0 { classes * request.cs.len() * request.x.nrows() } else { 0 };
+    softmax_bytes(n, classes, folds + 1) + 8 * held_out as u64
+}
+
 fn fit_features<T: Working>(
     request: &Multinomial,
     nystrom: &Nystrom,
@@ -320,9 +332,7 @@ fn fit_features<T: Working>(
     control: &Control,
 ) -> Result<MultinomialFit> {
     let started = Instant::now();
-    let folds = request.folds.splits().len();
-    let held_out = if folds > 0 { classes * request.cs.len() * request.x.nrows() } else { 0 };
-    let beside = softmax_bytes(units.len(), classes, folds + 1) + 8 * held_out as u64;
+    let beside = beside(request, classes, units.len());
     let (storage, planned_bytes) = Storage::planned::<T>(units.len(), nystrom, beside)?;
     let features = Features::<T>::of_rows(&Cpu, nystrom, &request.x, &units.representative, storage, control)?;
     let kernel_seconds = started.elapsed().as_secs_f64();

@@ -21,6 +21,7 @@ use crate::kernel::{KernelFn, Shape};
 use crate::landmarks::{Candidates, Choice, Landmarks, check_memory};
 use crate::memory;
 use crate::observe::Control;
+use crate::threads::pooled;
 
 /// Eigenvalues of K_mm below this part of the largest one are dropped.
 ///
@@ -89,9 +90,24 @@ impl Nystrom {
     /// Chooses at most `n_landmarks` landmarks among rows of weight > 0 (no weights: among all rows) and computes
     /// their map, of at most `rank` features, and of no more than K_mm has eigenvalues above rounding.
     ///
-    /// `n_landmarks` means nothing to [`Landmarks::Rows`] and [`Landmarks::Given`].
+    /// `n_landmarks` means nothing to [`Landmarks::Rows`] and [`Landmarks::Given`]. Works on the threads of the current
+    /// pool, or else in one of its own.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
+        x: &Rows,
+        weight: Option<&[f64]>,
+        kernel: KernelFn,
+        landmarks: &Landmarks,
+        n_landmarks: usize,
+        rank: Option<usize>,
+        seed: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        pooled(0, || Self::found(x, weight, kernel, landmarks, n_landmarks, rank, seed, control))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn found(
         x: &Rows,
         weight: Option<&[f64]>,
         kernel: KernelFn,
@@ -211,7 +227,7 @@ impl Nystrom {
 
     /// Bytes that finding it took at its peak.
     pub(crate) fn bytes_to_find(&self) -> u64 {
-        8 * (OF_PAIRS * self.map.nrows().pow(2)) as u64
+        bytes_to_find(self.map.nrows())
     }
 
     /// Where the kernel with the landmarks stands: rows of [`landmarks`](Self::landmarks), or columns of a precomputed
@@ -283,4 +299,9 @@ fn truncated(values: &[f64], vectors: MatRef<f64>, rank: Option<usize>) -> (Mat<
     let map = Mat::from_fn(m, r, |i, j| vectors[(i, m - 1 - j)] / spectrum[j].sqrt());
     let tail = size(&values[..m - r]) / size(values);
     (map, spectrum, tail)
+}
+
+/// Bytes that finding the map of so many landmarks takes at its peak.
+pub(crate) fn bytes_to_find(landmarks: usize) -> u64 {
+    8 * OF_PAIRS as u64 * (landmarks as u64).pow(2)
 }

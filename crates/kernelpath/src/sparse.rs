@@ -311,6 +311,8 @@ impl Panel {
             for (k, value) in z.row(i) {
                 let place = self.place(k);
                 if self.places[place].0 == VACANT {
+                    // A full table would be searched forever. Rows that others change meanwhile could fill it.
+                    assert!(self.columns.len() + 1 < self.places.len(), "the sparse rows changed while they were read");
                     self.places[place] = (k, self.columns.len() as u32);
                     self.columns.push(Column { entries: 0, is_full: false, start: 0 });
                 }
@@ -439,5 +441,19 @@ mod tests {
         let dense: Vec<f64> = (0..3).flat_map(|i| (0..5).map(move |j| x.get(i, j))).collect();
         assert_eq!(dense, [0.0, 0.5, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(x.differences(0, &x, 2).collect::<Vec<_>>(), [0.0, 0.5, -2.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "changed while they were read")]
+    fn rows_that_gain_columns_while_they_are_read_are_not_searched_forever() {
+        // What another thread may have made of two columns after they were checked.
+        let (indices, values): (Vec<i32>, Vec<f64>) = ((0..100).map(|k| 3 * k).collect(), vec![1.0; 100]);
+        let x = Csr {
+            columns: 2,
+            indptr: (&[0i32, 100][..]).into(),
+            indices: (&indices[..]).into(),
+            values: (&values[..]).into(),
+        };
+        Panel::default().sums(&x, &[0], &Rows::Csr(x), &[0], false, &mut [0.0]);
     }
 }

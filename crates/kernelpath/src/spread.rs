@@ -73,7 +73,8 @@ fn divided(task: &Task, u: f64) -> Task {
     let factor = if task.loss.growth() == 1 { task.c_factor / u } else { task.c_factor };
     let ones = || vec![1.0; task.y.len()];
     let of_loss = |weight: Vec<f64>| weight.into_iter().map(|w| w * factor).collect();
-    let weight = if factor == 1.0 { task.weight.clone() } else { Some(of_loss(task.weight.clone().unwrap_or_else(ones))) };
+    let weight =
+        if factor == 1.0 { task.weight.clone() } else { Some(of_loss(task.weight.clone().unwrap_or_else(ones))) };
     // Scores count rows as before.
     let score_weight = task.score_weight.clone().or_else(|| task.weight.clone());
     let score_weight = score_weight.or_else(|| (factor != 1.0).then(ones));

@@ -5,6 +5,7 @@ use crate::certificate::Certificate;
 use crate::cv::{Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::features::LowRankSize;
 use crate::kernel::{Bandwidth, Kernel};
 use crate::loss::{Loss, sigmoid};
 use crate::model::Model;
@@ -12,6 +13,7 @@ use crate::observe::Control;
 use crate::path::logspace;
 use crate::problem::Settings;
 use crate::solver::Solver;
+use crate::threads::pooled;
 use crate::verify::{Returned, verify};
 
 /// Number of folds unless set.
@@ -191,7 +193,7 @@ impl SvcBuilder {
             let why = "one weight a row of X";
             return Err(Error::Length { what: "the weights", got: weight.len(), expected: y.len(), why });
         }
-        let kernel = self.kernel.resolve(&x, self.weight.as_deref(), self.seed)?;
+        let kernel = pooled(self.threads, || self.kernel.resolve(&x, self.weight.as_deref(), self.seed))?;
         let request = Request {
             x,
             tasks: vec![Task { weight: self.weight.clone(), ..Task::new(self.loss, y) }],
@@ -203,6 +205,7 @@ impl SvcBuilder {
             precision: self.precision,
             threads: self.threads,
             pairs: None,
+            instead: LowRankSize::default(),
         };
         let path = fit_paths(&request, control)?.remove(0);
         let best = if self.cs.len() == 1 { Some(0) } else { select(&path.scores, &self.cs, self.selection) };
@@ -286,7 +289,6 @@ impl Svc {
     /// precision.
     pub fn verify<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<Certificate> {
         let x = x.into();
-        x.check("X")?;
         let b = self.path.records.last().map_or(f64::NAN, |refit| refit[self.best].b);
         let model = Returned { c: self.c(), coef: &self.path.coef[self.best], b: &[b] };
         let task = Task { weight: self.weight.clone(), ..Task::new(self.path.loss, y) };

@@ -65,6 +65,7 @@ pub fn verify(
     check_length("the coefficients", model.coef, rows.len())?;
     check_length("the intercepts", model.b, 1)?;
     pool(threads)?.install(|| {
+        x.check("X")?;
         let times = |columns: &[&[f64]]| expansions(x, &rows, x, &rows, kernel, columns, control);
         let f = times(&[model.coef])?.remove(0);
         let diagonal: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
@@ -95,6 +96,7 @@ pub fn verify_low_rank(
     check_length("the coefficients", model.coef, nystrom.map().nrows())?;
     check_length("the intercepts", model.b, 1)?;
     pool(threads)?.install(|| {
+        x.check("X")?;
         let (f, square) = on_landmarks(x, &rows, nystrom, model.coef, control)?;
         let weight: Vec<f64> = (0..rows.len()).map(|k| task.weight(k)).collect();
         let mut features = Features::<f64>::of_rows(&Cpu, nystrom, x, &rows, Storage::Memory, control)?;
@@ -134,6 +136,7 @@ pub fn verify_multinomial(
     let softmax = softmax_of(x, classes, model)?;
     check_length("the coefficients", model.coef, n * softmax.classes)?;
     pool(threads)?.install(|| {
+        x.check("X")?;
         let times = |values: &[f64]| -> Result<Vec<f64>> {
             let columns: Vec<&[f64]> = values.chunks_exact(n).collect();
             Ok(expansions(x, &rows, x, &rows, kernel, &columns, control)?.concat())
@@ -166,6 +169,7 @@ pub fn verify_multinomial_low_rank(
     let rows: Vec<usize> = (0..n).collect();
     let (mut f, mut square) = (Vec::with_capacity(n * softmax.classes), 0.0);
     pool(request.threads)?.install(|| {
+        request.x.check("X")?;
         for coef in model.coef.chunks_exact(landmarks) {
             let (of_class, square_of_class) = on_landmarks(&request.x, &rows, nystrom, coef, control)?;
             f.extend(of_class);

@@ -36,7 +36,7 @@ fn kernels_equal_their_formulas() {
     for &shape in SHAPES.iter().chain(&[Shape::Sigmoid { coef0: 0.2 }]) {
         let kernel = kernel(shape);
         let (rows, others) = (Rows::from_slice(&x, 5).unwrap(), Rows::from_slice(&z, 5).unwrap());
-        let k = kernel_matrix(&rows, &others, &kernel, &Control::default()).unwrap();
+        let k = kernel_matrix(&rows, &others, &kernel, 1, &Control::default()).unwrap();
         for (i, a) in x.chunks_exact(5).enumerate() {
             for (j, b) in z.chunks_exact(5).enumerate() {
                 let naive = naive_kernel(&kernel, a, b);

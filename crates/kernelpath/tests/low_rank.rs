@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ALL_LOSSES, data, request, split, targets};
+use common::{ALL_LOSSES, data, decision, request, split, targets};
 use kernelpath::{
     Control, Error, Features, Folds, Landmarks, Loss, Nystrom, PathFit, Precision, Request, Rows, Settings, Shape,
     Solver, Status, Storage, Task, fit_low_rank, fit_paths, logspace,
@@ -113,9 +113,7 @@ fn all_rows_as_landmarks_give_the_exact_answer() {
         let c = 2;
         let coef = &low_rank.coef[c];
         let b = low_rank.records[3][c].b;
-        let f =
-            kernelpath::model::decision(&case.rows(), &nystrom.landmarks(), coef, &[b], &kernel, &Control::default())
-                .unwrap();
+        let f = decision(&case.rows(), &nystrom.landmarks(), coef, b, &kernel);
         let p: f64 = f.iter().zip(&case.y).map(|(f, y)| CS[c] * loss.value(*y, *f)).sum();
         assert!(p <= low_rank.records[3][c].certificate.primal * (1.0 + 1e-6), "{loss:?}");
     }
@@ -145,15 +143,8 @@ fn where_the_rank_is_large_the_answer_is_the_same() {
             );
         }
         let b = a.records[3][2].b;
-        let f = kernelpath::model::decision(
-            &case.rows(),
-            &on_matrix.landmarks(),
-            &a.coef[2],
-            &[b],
-            &kernel,
-            &Control::default(),
-        );
-        let losses: f64 = f.unwrap().iter().zip(&case.y).map(|(f, y)| CS[2] * loss.value(*y, *f)).sum();
+        let f = decision(&case.rows(), &on_matrix.landmarks(), &a.coef[2], b, &kernel);
+        let losses: f64 = f.iter().zip(&case.y).map(|(f, y)| CS[2] * loss.value(*y, *f)).sum();
         assert!(losses <= a.records[3][2].certificate.primal, "{loss:?}");
     }
 }

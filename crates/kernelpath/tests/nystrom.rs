@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{data, kernel, naive_kernel};
+use common::{data, decision, kernel, naive_kernel};
 use kernelpath::features::transform;
-use kernelpath::model::decision;
 use kernelpath::{Control, Csr, Error, Features, KernelFn, Landmarks, Nystrom, Result, Rows, RowsBuf, Shape, Storage};
 
 const SHAPES: &[Shape] = &[
@@ -177,7 +176,7 @@ fn threads_and_files_change_nothing() {
         let few = Rows::from_slice(&x[300 * 5..310 * 5], 5).unwrap();
         let apart = features(&nystrom, &few);
         let again: Vec<f64> =
-            transform(&few, &nystrom.landmarks(), nystrom.map(), &nystrom.kernel(), &Control::default()).unwrap();
+            transform(&few, &nystrom.landmarks(), nystrom.map(), &nystrom.kernel(), 1, &Control::default()).unwrap();
         for i in 0..10 {
             let view = one.rows(300..310);
             for j in 0..one.rank() {
@@ -197,7 +196,7 @@ fn coefficients_predict_what_features_do() {
         let nystrom = nystrom(&rows, Shape::Matern32, landmarks, 25);
         let w: Vec<f64> = (0..nystrom.rank()).map(|j| (j as f64).cos()).collect();
         let coef = nystrom.coefficients(&w);
-        let f = decision(&rows, &nystrom.landmarks(), &coef, &[0.5], &nystrom.kernel(), &Control::default()).unwrap();
+        let f = decision(&rows, &nystrom.landmarks(), &coef, 0.5, &nystrom.kernel());
         let z = features(&nystrom, &rows);
         assert!((0..300).all(|i| (f[i] - dot(z.row(i), &w) - 0.5).abs() < 1e-9), "{landmarks:?}");
     }
@@ -357,7 +356,7 @@ fn precomputed_is_the_kernel_it_was_computed_from() {
             (0..120).flat_map(|i| chosen.iter().map(move |&j| (i, j))).map(|(i, j)| k[i * 120 + j]).collect();
         let few = Rows::from_slice(&few, chosen.len()).unwrap();
         let z: Vec<f64> =
-            transform(&few, &given.landmarks(), given.map(), &given.kernel(), &Control::default()).unwrap();
+            transform(&few, &given.landmarks(), given.map(), &given.kernel(), 1, &Control::default()).unwrap();
         assert_eq!(z, a.all());
     }
 }

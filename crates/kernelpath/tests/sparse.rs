@@ -62,7 +62,7 @@ impl Twins {
 
 fn assert_same_kernels(x: &Twins, z: &Twins) {
     for &shape in SHAPES {
-        let matrix = |x: Rows, z: Rows| kernel_matrix(&x, &z, &kernel(shape), &Control::default()).unwrap();
+        let matrix = |x: Rows, z: Rows| kernel_matrix(&x, &z, &kernel(shape), 1, &Control::default()).unwrap();
         let dense = matrix(x.rows(), z.rows());
         let sparse: [(Rows, Rows); 3] =
             [(x.csr().into(), z.csr().into()), (x.csr().into(), z.rows()), (x.rows(), z.csr().into())];

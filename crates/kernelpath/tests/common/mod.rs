@@ -1,10 +1,11 @@
 //! Data, and naive twins of what the library does fast.
 #![allow(dead_code)]
 
-use faer::Mat;
 use faer::linalg::solvers::Solve;
+use faer::{Mat, MatRef};
 use kernelpath::{
-    Control, Fold, Folds, KernelFn, Loss, PathFit, Precision, Request, Rows, Settings, Shape, Solver, Task, fit_paths,
+    Control, Fold, Folds, KernelFn, Loss, LowRankSize, PathFit, Precision, Request, Rows, Settings, Shape, Solver,
+    Task, fit_paths,
 };
 
 pub const ALL_LOSSES: &[Loss] = &[
@@ -42,6 +43,12 @@ pub fn targets(x: &[f64], p: usize, seed: u64) -> Vec<f64> {
     x.chunks_exact(p).map(|row| (2.0 * row[0]).sin() + 0.5 * (rng.f64() - 0.5)).collect()
 }
 
+/// f of one machine at every row.
+pub fn decision(x: &Rows, vectors: &Rows, coef: &[f64], b: f64, kernel: &KernelFn) -> Vec<f64> {
+    let coef = MatRef::from_column_major_slice(coef, coef.len(), 1);
+    kernelpath::model::decision(x, vectors, coef, &[b], kernel, 1, &Control::default()).unwrap()
+}
+
 pub fn kernel(shape: Shape) -> KernelFn {
     KernelFn::new(shape, 0.5).unwrap()
 }
@@ -58,6 +65,7 @@ pub fn request<'a>(x: &'a [f64], p: usize, y: &[f64], loss: Loss, shape: Shape, 
         precision: Precision::Double,
         threads: 1,
         pairs: None,
+        instead: LowRankSize::default(),
     }
 }
 
