@@ -458,7 +458,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             support = np.flatnonzero(coef.any(axis=0))
             self.support_ = support if rows is None else rows[support]
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
-            self.dual_coef_ = coef[:, support]
+            self.dual_coef_ = np.ascontiguousarray(coef[:, support])  # as predictions read it
         self.intercept_ = np.concatenate([b for b, _, _ in refits])
         self.objective_ = self._joined(primal for _, primal, _ in refits)
         self.dual_objective_ = self._joined(dual for _, _, dual in refits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -64,8 +65,12 @@ class Machines:
         """
         if not self.votes:
             return values
-        pairs = np.column_stack([self.plus.argmax(axis=1), self.minus.argmax(axis=1)])
-        return _core.votes(values, pairs.astype(np.int64), self.n_classes)
+        return _core.votes(values, self._pairs, self.n_classes)
+
+    @cached_property
+    def _pairs(self) -> npt.NDArray[np.int64]:
+        """The two classes of each machine of one against one."""
+        return np.column_stack([self.plus.argmax(axis=1), self.minus.argmax(axis=1)]).astype(np.int64)
 
     def probabilities(self, positive: Matrix) -> Matrix:
         """A probability a class, from those of the machines' positive classes, shape (n, n_machines)."""

@@ -35,7 +35,7 @@ S = sparse.csr_matrix(np.where(rng.rand(*X.shape) < 0.5, X, 0.0))
 y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(len(X)) > 0, 1, -1)
 target = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(len(X))
 kinds = np.digitize(target, [-0.5, 0.5])
-MANY = rng.standard_normal((5000, 4))  # enough for threads to predict them
+MANY = rng.standard_normal((20_000, 4))  # enough for threads to predict them
 FAST = {"Cs": [0.1, 1.0], "cv": 3, "random_state": 0, "n_jobs": 2, "tol": 1e-4}
 LOW = {**FAST, "low_rank": True, "n_landmarks": 30}
 

@@ -15,7 +15,7 @@ const LIMITS: [&str; 3] = ["OMP_NUM_THREADS", "RAYON_NUM_THREADS", "LOKY_MAX_CPU
 
 /// Flops up to which a call works on the calling thread: starting and ending threads takes about as long as so many
 /// flops. More of them leave cores idle that could have helped; fewer make short calls wait for threads to start.
-const FEW_FLOPS: f64 = 4e6;
+const FEW_FLOPS: f64 = 1e7;
 
 /// Flops of a kernel value beside those for the entries of its rows: an exponential, mostly.
 const OF_A_VALUE: f64 = 30.0;
