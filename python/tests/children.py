@@ -10,7 +10,10 @@ import time
 
 
 def interrupted_in(phase, code):
-    """The line that `code` prints after Ctrl-C, sent when it has printed `phase`, and the seconds that took."""
+    """The line that `code` prints after Ctrl-C, sent when it has printed `phase`, and the seconds that took.
+
+    A child that was in the middle of naming its next phase may still print that name first.
+    """
     command = [sys.executable, "-c", code]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -21,7 +24,7 @@ def interrupted_in(phase, code):
         time.sleep(0.1)
         started = time.monotonic()
         child.send_signal(signal.SIGINT)
-        output = child.stdout.readline()
+        output = next((line for line in child.stdout if "interrupted" in line), "")
         return output, time.monotonic() - started
     finally:
         child.kill()
