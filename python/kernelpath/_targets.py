@@ -126,7 +126,10 @@ class TargetsBase(RegressorBase):
         raise NotImplementedError
 
     def _heading(self, k: int) -> str:
-        return f"target {k}" if self._has_loss_axis and not self._is_joint else ""
+        return self._part_name(k) if self._has_loss_axis and not self._is_joint else ""
+
+    def _part_name(self, k: int) -> str:
+        return f"target {k}"
 
 
 def encoded(y: npt.NDArray[Any]) -> Matrix:

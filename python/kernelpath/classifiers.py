@@ -162,7 +162,7 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
 
     def _heading(self, k: int) -> str:
-        return "" if self._machines is None or self.tune == "joint" else self._part_name(k)
+        return self._part_name(k) if self._has_loss_axis and not self._is_joint else ""
 
     def _part_name(self, k: int) -> str:
         positive, negative = self.machines_[k]

@@ -814,7 +814,7 @@ class _Fit:
     def of(cls, estimator: Any, index: int | None, *, scored: bool = False) -> _Fit:
         """The parts of a fitted estimator, or the one at `index`."""
         model = _fitted(estimator)
-        has_axis = np.ndim(model.C_) > 0 if scored else model._has_loss_axis
+        has_axis = model._has_loss_axis and not (scored and model._is_joint)
         fit = cls(model, list(range(len(model.gaps_) if has_axis else 1)), has_axis)
         if index is None:
             return fit

