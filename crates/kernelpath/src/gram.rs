@@ -30,7 +30,8 @@ pub trait Entry: Zeroable + Default + Send + Sync + 'static {
 /// Bits of a double's significand that a number in single precision and its [`residue`] leave out.
 const DROPPED_BITS: u32 = 13;
 
-/// Error of a number in single precision with its correction, relative to it.
+/// Error of a number in single precision with its correction, relative to it. (One number in 2¹⁶ lies so close to the
+/// middle of two that its residue does not fit and is cut off: its error is up to twice this.)
 pub(crate) const STORAGE_ERROR: f64 = 1.0 / (1_u64 << 40) as f64;
 
 /// What rounding took from a number, in 16 bits: how far the bits of the number as a double are from those of the stored
@@ -38,7 +39,7 @@ pub(crate) const STORAGE_ERROR: f64 = 1.0 / (1_u64 << 40) as f64;
 #[inline(always)]
 pub(crate) fn residue<T: Entry>(value: f64, stored: T) -> i16 {
     let stored = stored.wide();
-    // (Rounding to single precision moves the bits by 2²⁸ at most; numbers too small for it are cut off.)
+    // (Rounding to single precision moves the bits by 2²⁸ at most, or 2¹⁵ units; 2¹⁵ and numbers too small are cut off.)
     let moved = value.to_bits().wrapping_sub(stored.to_bits()) as i64;
     let units = (moved + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
     // Next to the bits of 0 there are those of numbers that are none.
@@ -943,12 +944,15 @@ mod tests {
     #[test]
     fn a_number_in_single_precision_and_its_correction_have_forty_bits() {
         let mut rng = fastrand::Rng::with_seed(1);
-        for k in 0..100_000 {
+        let mut cut = 0;
+        for k in 0..1_000_000 {
             let value = (rng.f64() - 0.5) * 10_f64.powi(k % 60 - 30);
             let stored = f32::narrow(value);
             let error = (corrected(stored, residue(value, stored)) - value).abs();
-            assert!(error <= 1.01 * STORAGE_ERROR * value.abs(), "{value}: {error}");
+            assert!(error <= 2.0 * STORAGE_ERROR * value.abs(), "{value}: {error}");
+            cut += usize::from(error > STORAGE_ERROR * value.abs());
         }
+        assert!(cut < 40, "{cut} of a million, where 8 are expected"); // half of 10⁶ / 2¹⁶ are far enough beyond
         for value in [0.0, 1.0, -1.0, 0.5, f64::from(f32::MIN_POSITIVE), 1e-320] {
             let stored = f32::narrow(value);
             assert!((corrected(stored, residue(value, stored)) - value).abs() <= 1e-45);
