@@ -26,20 +26,6 @@ class RegressorBase(ScoredMixin, RegressorMixin, _KernelPathBase):
 
     _splitter = KFold
 
-    def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Predicted targets f(x) = Σᵢ βᵢ k(xᵢ, x) + b.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, or K(X, X_train) of shape (n_samples, n_train) when ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._decision_values(X)[:, 0]
-
     @property
     def coef_(self) -> npt.NDArray[np.float64]:
         """With the linear kernel, the coefficients of the features: f = coef_ · x + intercept_."""
