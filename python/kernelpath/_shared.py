@@ -155,7 +155,7 @@ gaps_ : ndarray of shape (n_folds + 1, n_Cs)
     Relative duality gaps, (P − D) / max(abs(P), abs(D)), for the kernel in double precision; the last row is the refit.
     inf where not run, NaN where the kernel matrix is indefinite, so that no gap proves anything.
 gap_noise_ : ndarray of shape (n_folds + 1, n_Cs)
-    How far rounding may have taken each gap.
+    How far rounding may have taken each gap, and its two values over the larger.
 status_, n_iter_ : ndarray of shape (n_folds + 1, n_Cs)
     How each solve ended, and after how many steps: "converged", "max_iter", "stalled", "time_limit", "not_run",
     "inaccurate" where rounding hides the gap, or "indefinite" for every model on a kernel matrix with a negative

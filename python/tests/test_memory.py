@@ -148,7 +148,7 @@ def test_the_size_of_the_fit_at_low_rank_is_the_one_that_it_plans(size, classes)
     model = KernelLogistic(
         gamma=1.0, Cs=1.0, cv=None, dtype="float64", multi_class="multinomial", landmarks="uniform", tol=0.1, **size
     )
-    with pytest.raises(MemoryError) as error:
+    with pytest.raises(MemoryError) as error, pytest.warns(UserWarning, match="no effect without low_rank=True"):
         model.fit(X, y)
     found = re.search(rf"low_rank=True \(about {SIZE}\)", str(error.value))
     assert found, error.value

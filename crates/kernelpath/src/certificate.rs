@@ -20,7 +20,7 @@ pub struct Certificate {
     pub primal: f64,
     /// D(θ); NaN if the kernel is indefinite.
     pub dual: f64,
-    /// How far rounding may have taken P − D from what it is for the kernel in double precision.
+    /// How far rounding may have taken P, D and P − D from what they are for the kernel in double precision.
     pub noise: f64,
 }
 
@@ -78,6 +78,8 @@ impl Certificate {
 pub struct KernelError {
     /// Error of an entry beside the two diagonal entries.
     pub relative: f64,
+    /// The part of it that storing the entry made, at most.
+    pub stored: f64,
     /// √K_ii.
     pub roots: Vec<f64>,
     /// Numbers that a sum over rows adds to one another before it adds these sums: roundings grow with the root of it.
@@ -100,7 +102,16 @@ impl KernelError {
     /// Of entries computed in double precision and stored up to `stored` of them; `diagonal` is that of K.
     pub fn new(stored: f64, diagonal: &[f64]) -> Self {
         let roots = diagonal.iter().map(|d| d.abs().sqrt()).collect();
-        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, roots, lanes: 1 }
+        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, stored, roots, lanes: 1 }
+    }
+
+    /// What storing the entries may have done to ½βᵀKβ, and so to P and D alike: their difference does not show it.
+    ///
+    /// The errors are independent and even up to `stored`, so that one has the standard error `stored`/√3, and the form
+    /// √½ times that of Σ βᵢ² K_ii at most.
+    pub(crate) fn of_form(&self, beta: &[f64]) -> f64 {
+        let size: f64 = beta.iter().zip(&self.roots).map(|(beta, root)| square(beta * root)).sum();
+        STANDARD_ERRORS * self.stored * size / 6.0_f64.sqrt()
     }
 
     /// The error of (Kβ)_i over √K_ii: that of the entries, and that of their sum.
@@ -159,7 +170,7 @@ pub fn certify(
         let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dual_square);
         let spread = error.of_product(beta);
         let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
-        Certificate::new(primal, dual, noise)
+        Certificate::new(primal, dual, noise + error.of_form(beta))
     };
     let mut certificates: Vec<Certificate> =
         threads::map(claims.len(), least, |k| certificate(k, &thetas[k], dual_squares[k]));
