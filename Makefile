@@ -63,8 +63,9 @@ bench: $(BUILT) ## print speed and memory against the peers (long; BENCH=--quick
 
 peers: $(PEERS)/.ready ## install liquidSVM for the benchmarks, in an environment of its own (needs a C++ compiler)
 
+# (liquidSVM needs an old setuptools, which torch would replace.)
 peers-torch: peers ## install TorchKM for the benchmarks too (torch takes 5 GB on Linux)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check "setuptools<80" -r benchmarks/requirements-torch.txt  # liquidSVM needs that one
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check "setuptools<80" -r benchmarks/requirements-torch.txt
 
 clean: ## remove builds, the virtual environment and caches
 	rm -rf target .venv .venv-oldest benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
