@@ -43,3 +43,8 @@ def test_equal_seeds_draw_equal_cases():
         assert abs(one.X - other.X).max() == 0
         if seed < 3:
             assert examine(one).statuses == examine(other).statuses
+
+
+def test_values_that_are_no_numbers_in_any_row():
+    """Features near 1e12, to the fourth: the first row that could move was looked for in the padding."""
+    assert not examine(case(4595)).offences

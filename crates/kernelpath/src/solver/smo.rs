@@ -147,10 +147,14 @@ impl<F: Working> Rows<F> {
         let mut steps = 0;
         loop {
             let (i, v) = first;
+            // Where f is no number in any row, the choice falls on the padding.
+            if i >= qp.n() {
+                return Report { steps, violation: f64::NAN };
+            }
             let k_i = qp.gram.row(i);
             let (j, lowest) = self.choose_second(i, v, k_i);
             let violation = v.wide() - lowest;
-            if violation.is_nan() || violation <= target || steps == max_steps {
+            if violation.is_nan() || violation <= target || steps == max_steps || j >= qp.n() {
                 return Report { steps, violation };
             }
             let curvature = (qp.diagonal[i] + qp.diagonal[j] - 2.0 * k_i[j].wide()).max(FLAT);
