@@ -135,7 +135,7 @@ pub struct Task {
     pub weight: Option<Vec<f64>>,
     /// The same for the scores of held-out rows; `None`: as in the loss.
     pub score_weight: Option<Vec<f64>>,
-    /// What C is multiplied with for this task, > 0: machines whose targets have different units share a grid so.
+    /// The factor of C for this task, > 0. Tasks whose targets have different units can share one grid of C's with it.
     pub c_factor: f64,
 }
 

@@ -7,8 +7,8 @@
 //! C   for a loss that grows like (y − f)² (squared, expectile; Huber with u·δ in place of δ).
 //! ```
 //!
-//! So every machine of numbers is solved in a unit in which its targets are near 1 ([`in_units`]), a power of two, which
-//! rounds nothing, and its results are brought back. Solvers then see the same bits for y and for 2ᵏ·y.
+//! So [`in_units`] divides the targets of every regression by a power of two near their spread, which rounds nothing, and
+//! multiplies the results with it. Solvers then see the same bits for y and for 2ᵏ·y.
 
 use crate::certificate::Certificate;
 use crate::cv::{PathFit, Request, Task};
