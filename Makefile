@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest campaign lint format docs bench peers peers-torch clean tools
+.PHONY: help demo test test-quick test-rust test-python test-oldest campaign lint format docs bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -23,6 +23,19 @@ demo: $(BUILT) ## train and tune 550 certified SVMs, compare with scikit-learn, 
 	$(BIN)/python examples/demo.py
 
 test: test-rust test-python test-oldest ## Rust and Python tests
+
+# The dev profile is incremental. The
+# package is put together beside the installed one, with the module of that profile.
+QUICK := $(VENV)/quick
+QUICK_TESTS := exact.py multinomial.py verify.py grid.py indefinite.py
+test-quick: $(VENV)/.created ## a shorter run: Rust tests in the dev profile, and the core of the Python tests
+	@test -e $(BUILT) || $(MAKE) --no-print-directory $(BUILT)
+	cargo test --quiet -p kernelpath --lib --tests
+	PYO3_BUILD_EXTENSION_MODULE=1 cargo build --quiet -p kernelpath-py
+	@rm -rf $(QUICK) && mkdir -p $(QUICK)/kernelpath
+	@ln -s $(filter-out %.so,$(wildcard $(CURDIR)/python/kernelpath/*)) $(QUICK)/kernelpath/
+	@cp target/debug/lib_core.so $(QUICK)/kernelpath/_core.abi3.so
+	PYTHONPATH=$(QUICK) $(BIN)/python -m pytest -q $(addprefix python/tests/test_,$(QUICK_TESTS))
 
 test-rust: $(BUILT) ## Rust unit, integration and documentation tests, and the example programs
 	cargo test --release -p kernelpath

@@ -48,7 +48,7 @@ def fit(
     runs: int = 3,
     **settings: Any,
 ) -> Fit:
-    """One fit with cross-validation, on two threads; the median seconds of so many runs when it is quick."""
+    """One fit with cross-validation, on two threads; the median seconds of `runs` runs when it is quick."""
     settings = {"cv": FOLDS, "tol": TOL, "n_jobs": 2, "random_state": SEED, **settings}
     model = estimator(Cs=Cs, solver=solver, **settings)
 

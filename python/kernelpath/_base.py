@@ -190,6 +190,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
                         tol=settings.tol,
                         max_iter=settings.max_iter,
                         dtype=settings.dtype,
+                        device=self.device,
                         n_threads=threads,
                         time_budget=budget,
                         progress=watch.progress,

@@ -12,13 +12,13 @@ _Progress: TypeAlias = Callable[[int, int, str], object] | None
 
 __all__ = [
     "CALIBRATIONS",
+    "DEVICES",
     "KERNELS",
     "LANDMARKS",
     "LOSSES",
     "SOLVERS",
     "STATUS_NAMES",
     "Calibration",
-    "MultinomialFit",
     "Nystrom",
     "Pairs",
     "PathFit",
@@ -28,7 +28,6 @@ __all__ = [
     "count_threads",
     "decision",
     "default_settings",
-    "fit_multinomial",
     "fit_paths",
     "held_out",
     "kernel_matrix",
@@ -42,6 +41,7 @@ __all__ = [
 
 __version__: str
 CALIBRATIONS: tuple[str, ...]
+DEVICES: tuple[str, ...]
 KERNELS: tuple[str, ...]
 LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
@@ -152,6 +152,7 @@ def fit_paths(
     tol: float,
     max_iter: int,
     dtype: str,
+    device: str = "cpu",
     n_threads: int = 0,
     time_budget: float | None = None,
     progress: _Progress = None,
@@ -160,29 +161,6 @@ def fit_paths(
     n_landmarks: int = 2000,
     rank: int | None = None,
 ) -> list[PathFit]: ...
-def fit_multinomial(
-    X: _Rows,
-    y: npt.NDArray[np.int64],
-    weight: _Double | None,
-    score_weight: _Double | None,
-    *,
-    kernel: str,
-    gamma: float,
-    degree: int,
-    coef0: float,
-    cs: _Double,
-    folds: _Folds,
-    tol: float,
-    max_iter: int,
-    dtype: str,
-    n_threads: int = 0,
-    time_budget: float | None = None,
-    progress: _Progress = None,
-    low_rank: Nystrom | None = None,
-    pairs: Pairs | None = None,
-    n_landmarks: int = 2000,
-    rank: int | None = None,
-) -> MultinomialFit: ...
 def verify(
     X: _Rows,
     task: _Task,
@@ -222,44 +200,6 @@ class Nystrom:
 
 @final
 class PathFit:
-    @property
-    def scores(self) -> _Double: ...
-    @property
-    def solver(self) -> str: ...
-    @property
-    def gaps(self) -> _Double: ...
-    @property
-    def gap_noise(self) -> _Double: ...
-    @property
-    def n_iter(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def status(self) -> npt.NDArray[np.uint8]: ...
-    @property
-    def primal(self) -> _Double: ...
-    @property
-    def dual(self) -> _Double: ...
-    @property
-    def n_support(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def intercepts(self) -> _Double: ...
-    @property
-    def gram_bytes(self) -> int: ...
-    @property
-    def planned_bytes(self) -> int: ...
-    @property
-    def kernel_seconds(self) -> float: ...
-    @property
-    def path_seconds(self) -> float: ...
-    @property
-    def timed_out(self) -> bool: ...
-    @property
-    def smallest_eigenvalue(self) -> float | None: ...
-    def coef(self, k: int) -> _Double: ...
-    def oof(self, fold: int, k: int) -> _Double: ...
-    def oof_at(self, k: int) -> _Double: ...
-
-@final
-class MultinomialFit:
     @property
     def scores(self) -> _Double: ...
     @property

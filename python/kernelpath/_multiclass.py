@@ -91,7 +91,7 @@ class Multinomial(Machines):
 
     @classmethod
     def of(cls, n_classes: int) -> Machines:
-        """The machine of so many classes."""
+        """The machine of `n_classes` classes."""
         return cls.one_against_rest(n_classes)
 
     def names(self, classes: npt.NDArray[Any]) -> list[tuple[Any, Any]]:

@@ -22,7 +22,6 @@ from kernelpath._landmarks import checked_landmarks, landmarks_among
 
 AUTO_GRID = "auto-grid"
 BANDWIDTH_RULES = ("sigest", "scale", "auto", AUTO_GRID)
-DEVICES = ("cpu",)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
 MOST_THREADS = 256  # thousands take longer to start than most fits
@@ -99,7 +98,7 @@ class Settings:
     @classmethod
     def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
-        choice("device", estimator.device, DEVICES)
+        choice("device", estimator.device, _core.DEVICES)
         asked = estimator.low_rank if low_rank is None else low_rank
         if not isinstance(asked, bool | np.bool_):
             raise TypeError(f"low_rank must be True or False, got {asked!r}")

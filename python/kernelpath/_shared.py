@@ -105,9 +105,10 @@ device : {{"cpu"}}, default="cpu"
     Where the linear algebra runs.
 solver : {{"auto", "active-set", "newton", "spectral", "closed-form"}}, default="auto"
     How each problem is solved: "active-set" for piecewise-linear losses, "newton" for smooth ones, "closed-form"
-    for the squared loss (rows that repeat go to "newton"), "spectral" for every loss. "auto" takes the fastest. With
-    `low_rank` "newton" and "spectral" work in rank dimensions, for every loss, and "auto" is "newton", unless the rank
-    is nearly the number of rows: then it is what "auto" takes on the kernel matrix of the features.
+    for the squared loss (rows that repeat go to "newton"), "spectral" for every loss but the multinomial one. "auto"
+    takes the fastest. With `low_rank` "newton" and "spectral" work in rank dimensions, for every loss, and "auto" is
+    "newton", unless the rank is nearly the number of rows: then it is what "auto" takes on the kernel matrix of the
+    features.
 tol : float, default=1e-6
     Relative duality gap each model has to reach.
 max_iter : int, default=1000000

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kernelpath import _core
 
 Matrix = npt.NDArray[np.float64]
-Path = _core.PathFit | _core.MultinomialFit
+Path = _core.PathFit
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
 from kernelpath._folds import spread
@@ -344,19 +343,16 @@ class KernelLogistic(_KernelClassifier):
             )
 
     def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
-        if not isinstance(self._machines, Multinomial):
-            return super()._fitted_paths(X, tasks, **arguments)
-        del arguments["solver"]
-        (task,) = tasks
-        index = task.y.astype(np.int64)
-        for k, (train, _) in enumerate(arguments["folds"] or ()):
+        folds = (arguments["folds"] or ()) if isinstance(self._machines, Multinomial) else ()
+        for k, (train, _) in enumerate(folds):
+            index = tasks[0].y.astype(np.int64)
             missing = np.flatnonzero(np.bincount(index[train], minlength=len(self.classes_)) == 0)
             if missing.size:
                 raise ValueError(
                     f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
                     "one; use fewer or stratified folds, or leave the class out"
                 )
-        return [_core.fit_multinomial(X, index, task.weight, task.score_weight, **arguments)]
+        return super()._fitted_paths(X, tasks, **arguments)
 
     def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
         self.oof_proba_ = spread(self._probabilities(held_out_values(tuned), []), rows, n_rows)

@@ -899,7 +899,7 @@ class _Fit:
         return f"C, at γ = {self.model.gamma_:.3g}" if at_gamma else "C"
 
     def _each(self, attribute: Any, ndim: int) -> npt.NDArray[Any]:
-        """An attribute of so many axes, of each part, also where all parts share it."""
+        """An attribute with that number of axes, of each part, also where all parts share it."""
         array = np.asarray(attribute)
         if array.ndim > ndim:
             return array[self.parts]

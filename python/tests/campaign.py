@@ -442,24 +442,18 @@ class Call:
 @contextlib.contextmanager
 def recorded():
     """The calls into the core, which has the values of the folds that no attribute shows."""
-    calls, originals = [], {name: getattr(_core, name) for name in ("fit_paths", "fit_multinomial")}
+    calls, original = [], _core.fit_paths
 
-    def wrapper(name):
-        def call(*positional, **keywords):
-            result = originals[name](*positional, **keywords)
-            paths = result if isinstance(result, list) else [result]
-            calls.append(Call(name == "fit_multinomial", positional, keywords, paths))
-            return result
+    def call(*positional, **keywords):
+        paths = original(*positional, **keywords)
+        calls.append(Call(positional[1][0].loss == MULTINOMIAL, positional, keywords, paths))
+        return paths
 
-        return call
-
-    for name in originals:
-        setattr(_core, name, wrapper(name))
+    _core.fit_paths = call
     try:
         yield calls
     finally:
-        for name, original in originals.items():
-            setattr(_core, name, original)
+        _core.fit_paths = original
 
 
 class Report:
@@ -588,15 +582,11 @@ class Examination:
         """The machines are those the parameters ask for, and the attributes are the values of the chosen C."""
         for call in self.calls:
             for m, (problem, members) in enumerate(zip(self.problems, self.members, strict=True)):
-                if call.multinomial:
-                    _, y, weight = call.positional[:3]
-                    loss, members_given = MULTINOMIAL, None
-                else:
-                    task = call.positional[1][m]
-                    loss, y, weight, members_given = task.loss, task.y, task.weight, task.rows
-                    if task.constant != problem.constant:
-                        text = f"machine {m}: constant {task.constant}, not {problem.constant}"
-                        self.report.offence(INCONSISTENT, text)
+                task = call.positional[1][m]
+                loss, y, weight, members_given = task.loss, task.y, task.weight, task.rows
+                if task.constant != (problem.constant or 0.0):
+                    text = f"machine {m}: constant {task.constant}, not {problem.constant}"
+                    self.report.offence(INCONSISTENT, text)
                 weight = np.ones(len(y)) if weight is None else weight
                 if loss != problem.loss or not np.array_equal(y, problem.y.astype(y.dtype)):
                     self.report.offence(INCONSISTENT, f"machine {m}: loss or targets are not those asked for")
@@ -752,7 +742,7 @@ class Examination:
             return
         self.report.counts["folds checked"] += 1
         primal, dual = path.primal[fold, k], path.dual[fold, k]
-        allowed = other.noise + noise * other.scale
+        allowed = other.noise + noise * max(abs(primal), abs(dual))
         where = self.where(m, fold, g, k)
         bracket = f"the optimum is in [{other.dual.value:.12g}, {other.primal.value:.12g}] ± {allowed:.0e}"
         text = f"{where}: P = {primal:.12g}, D = {dual:.12g}, but {bracket}"
@@ -774,7 +764,7 @@ class Again:
         self.call, self.kernel, self.problem, self.tol, self.deadline = call, kernel, problem, tol, deadline
         self.path, self.certificates = None, {}
         # What the default grid of some losses is multiplied with is part of C.
-        factor = 1.0 if call.multinomial else call.positional[1][0].c_factor
+        factor = call.positional[1][0].c_factor
         self.Cs = call.keywords["cs"] * factor
 
     def solve(self):
@@ -786,12 +776,9 @@ class Again:
         problem, weight = self.problem, self.problem.w.astype(np.float64)
         keywords["cs"] = np.unique(self.Cs)
         with contextlib.suppress(ValueError):
-            if problem.loss == MULTINOMIAL:
-                self.path = _core.fit_multinomial(K, problem.y, weight, None, **keywords)
-            else:
-                keywords["solver"] = "auto"
-                task = Task(problem.loss, problem.constant, problem.y.astype(np.float64), weight)
-                self.path = _core.fit_paths(K, [task], **keywords)[0]
+            keywords["solver"] = "auto"
+            task = Task(problem.loss, problem.constant or 0.0, problem.y.astype(np.float64), weight)
+            self.path = _core.fit_paths(K, [task], **keywords)[0]
         return keywords["cs"]
 
     def certificate(self, k):

@@ -48,3 +48,16 @@ def test_equal_seeds_draw_equal_cases():
 def test_values_that_are_no_numbers_in_any_row():
     """Features near 1e12, to the fourth: the first row that could move was looked for in the padding."""
     assert not examine(case(4595)).offences
+
+
+@pytest.mark.parametrize("seed", [4334, 4384])
+def test_values_that_rounding_spoils_lie_within_the_noise_they_report(seed):
+    """Features near 1e8 and 1e12: nothing is certified, and the noise of each model says how little is known of it."""
+    assert not examine(case(seed)).offences
+
+
+def test_a_problem_that_cannot_be_solved_ends_soon():
+    """Exact targets at C = 4.5e6, at low rank: envelopes that were widened again and again took half a minute."""
+    report = examine(case(4475))
+    assert not report.offences
+    assert report.counts["milliseconds"] < 5000

@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 
 import kernelpath
 
-FILES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+FILES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
 def blocks(file):

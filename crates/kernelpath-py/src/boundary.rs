@@ -6,16 +6,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use faer::MatRef;
-use kernelpath::observe::Phase;
-use kernelpath::sparse::{Indices, Values};
-use kernelpath::{Control, Csr, Error, Rows};
+use kernelpath::{Control, Csr, Error, Indices, Phase, Rows, Values};
 use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{
     PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 
-/// How often a running fit is asked for its progress and Python for signals.
+/// How often a running fit is asked for its progress, and Python for signals.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Every error of the library as the Python exception a caller would expect.
@@ -33,7 +31,7 @@ fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// The numbers copied, if there is the memory.
+/// A copy of the numbers, if there is memory for it.
 pub fn copied<T>(values: impl ExactSizeIterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut out = Vec::new();
     let full = |_| PyMemoryError::new_err(format!("no memory for a copy of {} numbers", values.len()));
@@ -73,7 +71,7 @@ impl<'py> Matrix<'py> {
         )))
     }
 
-    /// The rows; of a sparse matrix once its structure is checked.
+    /// The rows. The structure of a sparse matrix is checked first.
     pub fn rows(&self) -> PyResult<Rows<'_>> {
         match self {
             Self::F32(array) => Ok(Rows::F32(view(array))),
@@ -83,13 +81,13 @@ impl<'py> Matrix<'py> {
     }
 }
 
-/// The array as a matrix, where it lies.
+/// The array as a matrix, read where it lies.
 pub fn view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
     let (shape, strides) = (array.shape(), array.strides());
     let size = size_of::<T>() as isize;
     let start = array.as_array().as_ptr();
-    // SAFETY: the borrow lives as long as the view. Numpy's flags keep Rust from writing to the array; what another
-    // Python thread writes is read as numbers, which index nothing.
+    // SAFETY: the borrow lives as long as the view. Numpy's flags keep Rust from writing to the array. What another
+    // Python thread writes is read as numbers, which are not used as indices.
     unsafe { MatRef::from_raw_parts(start, shape[0], shape[1], strides[0] / size, strides[1] / size) }
 }
 
@@ -160,7 +158,7 @@ fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'
     array.as_slice().map_err(|_| PyValueError::new_err("the arrays of a sparse matrix must be contiguous"))
 }
 
-/// Runs `work`, which is short, on this thread, without the GIL.
+/// Runs `work`, which must be short, on this thread, without the GIL.
 pub fn run_here<R: Send>(py: Python<'_>, work: impl FnOnce() -> kernelpath::Result<R> + Send) -> PyResult<R> {
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(result) => unwrap(result),
@@ -168,7 +166,7 @@ pub fn run_here<R: Send>(py: Python<'_>, work: impl FnOnce() -> kernelpath::Resu
     }
 }
 
-/// A panic as an exception. The one cause that a caller has a hand in is data that change while they are read.
+/// A panic as an exception. The only cause that a caller can influence is data that change while they are read.
 fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().copied();
     let said = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing");

@@ -4,19 +4,17 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod boundary;
-mod multinomial;
 
 use std::time::Duration;
 
 use boundary::{Matrix, copied, run, run_here, unwrap, view};
 use faer::MatRef;
-use kernelpath::cv::Record;
-use kernelpath::features::transform;
-use kernelpath::gram::{Entry, available_memory, kernel_matrix as compute_kernel_matrix};
-use kernelpath::threads::{self, are_few, kernel_flops};
+use kernelpath::threads::{self, are_few};
 use kernelpath::{
-    Bandwidth, Calibration as Calibrated, Control, Fold, Folds, Kernel, KernelFn, Landmarks, Loss, LowRankSize, Method,
-    Nystrom, PathFit as Fit, Precision, Request, Rows, RowsBuf, Selection, Settings, Shape, Solver, Status, Task,
+    Bandwidth, Calibration as Calibrated, Control, DeviceChoice, Entry, Fold, Folds, Kernel, KernelChoice, KernelFn,
+    Landmarks, Loss, LowRankSize, Method, Nystrom, Objective, PathFit as Fit, Precision, Record, Request, Rows,
+    RowsBuf, Selection, Settings, Shape, Solver, Status, Task, available_memory, kernel_flops,
+    kernel_matrix as compute_kernel_matrix, transform,
 };
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -27,7 +25,8 @@ fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<Kern
     unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
 }
 
-/// Threads as joblib counts them: −1 is one a core that the process may use, −2 one less; 0 is the library's default.
+/// The number of threads as joblib counts: −1 is one per core that the process may use, −2 one less; 0 is the library's
+/// default.
 pub(crate) fn threads(n: i64) -> usize {
     let below = |_| threads::cores().saturating_sub((n + 1).unsigned_abs() as usize).max(1);
     usize::try_from(n).unwrap_or_else(below)
@@ -37,7 +36,7 @@ fn pool(n_threads: i64) -> PyResult<rayon::ThreadPool> {
     unwrap(kernelpath::memory::pool(threads(n_threads)))
 }
 
-/// A matrix of `columns` numbers a row from a flat vector.
+/// A matrix with `columns` numbers per row, from a flat vector.
 fn matrix<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
     let rows = values.len().checked_div(columns).unwrap_or(0);
     values.into_pyarray(py).reshape([rows, columns])
@@ -119,7 +118,8 @@ fn kernel_matrix<'py>(
     matrix(py, values, z.nrows())
 }
 
-/// Decision values of the rows of X, a column a machine: `coef` has a row a machine and a column a support vector.
+/// Decision values of the rows of X, one column per machine. `coef` has one row per machine and one column per support
+/// vector.
 #[pyfunction]
 #[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
@@ -140,7 +140,7 @@ fn decision<'py>(
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     let coef = view(&coef).transpose();
     let (machines, control) = (coef.ncols(), Control::default());
-    let work = |threads| kernelpath::model::decision(&x, &vectors, coef, &intercepts, &kernel, threads, &control);
+    let work = |threads| kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, threads, &control);
     let f = if are_few(kernel_flops(&x, &vectors, machines)) {
         run_here(py, || work(1))?
     } else {
@@ -174,7 +174,7 @@ struct Found {
 
 #[pymethods]
 impl Found {
-    /// The rows that the landmarks are; None if they are none.
+    /// The rows of X that are the landmarks; None if the landmarks are not rows of X.
     #[getter]
     fn indices<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let chosen = self.found.chosen()?;
@@ -192,7 +192,7 @@ impl Found {
         matrix(py, (0..points.nrows() * points.ncols()).map(value).collect(), points.ncols()).map(Some)
     }
 
-    /// The map, a row a landmark and a column a feature.
+    /// The map, with one row per landmark and one column per feature.
     #[getter]
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let map = self.found.map();
@@ -200,13 +200,13 @@ impl Found {
         matrix(py, values, map.ncols())
     }
 
-    /// Part of the trace of the kernel matrix that the features miss.
+    /// Share of the trace of the kernel matrix that the features miss.
     #[getter]
     fn trace_error(&self) -> f64 {
         self.found.approximation().trace_error
     }
 
-    /// Rows that was measured on.
+    /// Number of rows that `trace_error` was measured on.
     #[getter]
     fn sampled_rows(&self) -> usize {
         self.found.approximation().sampled_rows
@@ -218,7 +218,7 @@ impl Found {
         self.found.approximation().spectrum.clone().into_pyarray(py)
     }
 
-    /// The part of those dropped.
+    /// Share of the eigenvalues that were dropped.
     #[getter]
     fn tail(&self) -> f64 {
         self.found.approximation().tail
@@ -257,7 +257,7 @@ fn nystrom<'py>(
     Ok(Found { found, given: matches!(landmarks, Landmarks::Given(_)) })
 }
 
-/// Features K(X, landmarks)·map; of a precomputed kernel, X has a column for each landmark.
+/// Features K(X, landmarks)·map. With a precomputed kernel, X has a column for each landmark.
 #[pyfunction]
 #[pyo3(signature = (X, landmarks, map, *, kernel, gamma, degree, coef0, dtype, n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
@@ -307,32 +307,33 @@ fn features_in<'py, T: Entry + Element>(
 #[pyfunction]
 fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let settings = Settings::default();
-    let builder = kernelpath::SvcBuilder::default();
+    let grid = kernelpath::default_cs(kernelpath::DEFAULT_CS);
     let dict = PyDict::new(py);
     dict.set_item("tol", settings.tol)?;
     dict.set_item("max_iter", settings.max_iter)?;
     dict.set_item("dtype", Precision::NAMES[Precision::default() as usize])?;
-    dict.set_item("n_cs", builder.grid().len())?;
-    dict.set_item("c_min", builder.grid().first())?;
-    dict.set_item("c_max", builder.grid().last())?;
+    dict.set_item("n_cs", grid.len())?;
+    dict.set_item("c_min", grid.first())?;
+    dict.set_item("c_max", grid.last())?;
     dict.set_item("folds", kernelpath::DEFAULT_FOLDS)?;
     Ok(dict)
 }
 
-/// Bytes of memory still to be had, or None where the system does not tell.
+/// Bytes of memory that this process may still take, or None where the system does not tell.
 #[pyfunction]
 #[pyo3(name = "available_memory")]
 fn available_memory_py() -> Option<u64> {
     available_memory()
 }
 
-/// Threads that a call takes if it is given `n_threads`.
+/// The number of threads that a call takes if it is given `n_threads`.
 #[pyfunction]
 fn count_threads(n_threads: i64) -> usize {
     threads::count(threads(n_threads))
 }
 
-/// A value a class from those of machines for pairs of classes, a column each; `pairs` are of indices of classes.
+/// One value per class, from the values of machines for pairs of classes, one column per machine. `pairs` has the
+/// indices of the two classes of each machine.
 #[pyfunction]
 fn votes<'py>(
     py: Python<'py>,
@@ -358,7 +359,7 @@ fn votes<'py>(
     matrix(py, unwrap(kernelpath::votes(&columns, &pairs, n_classes))?, n_classes)
 }
 
-/// Decision values of a fold's test rows at the k-th C, a column a machine; NaN where not run.
+/// Decision values of a fold's test rows at the k-th C, one column per machine; NaN where not run.
 #[pyfunction]
 #[pyo3(name = "held_out")]
 fn held_out_of_all<'py>(
@@ -427,7 +428,7 @@ fn control(time_budget: Option<f64>) -> PyResult<Control> {
 #[derive(FromPyObject)]
 struct PyTask<'py> {
     loss: String,
-    /// That of the loss; 0 if it has none.
+    /// The constant of the loss (τ, ε or δ); 0 if it has none.
     constant: f64,
     y: PyReadonlyArray1<'py, f64>,
     weight: Option<PyReadonlyArray1<'py, f64>>,
@@ -440,17 +441,16 @@ fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
     let PyTask { loss, constant, y, weight, rows, score_weight, c_factor } = task;
     let numbers = |values: &Option<PyReadonlyArray1<'_, f64>>| values.as_ref().map(|v| v.as_array().to_vec());
     let row = |i: &i64| usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("negative row index {i}")));
-    Ok(Task {
-        loss: unwrap(Loss::from_name(loss, *constant))?,
-        y: y.as_array().to_vec(),
-        weight: numbers(weight),
-        score_weight: numbers(score_weight),
-        c_factor: *c_factor,
-        rows: rows.as_ref().map(|rows| rows.as_array().iter().map(row).collect()).transpose()?,
-    })
+    let rows = rows.as_ref().map(|rows| rows.as_array().iter().map(row).collect::<PyResult<_>>()).transpose()?;
+    let objective = unwrap(Objective::from_name(loss, *constant))?;
+    Ok(Task::new(objective, &y.as_array().to_vec())
+        .with_weight(numbers(weight))
+        .with_score_weight(numbers(score_weight))
+        .with_c_factor(*c_factor)
+        .on_rows(rows))
 }
 
-/// What fits of several bandwidths on the same rows share.
+/// What fits of several bandwidths on the same rows share: products or distances of pairs of rows.
 #[pyclass(frozen, module = "kernelpath._core")]
 #[derive(Default)]
 struct Pairs {
@@ -465,11 +465,11 @@ impl Pairs {
     }
 }
 
-/// Fits every fold and the whole data at every C, each model with its certificate; one fit a task, all on one kernel
-/// matrix, or on the features of `low_rank`. Without memory for the matrix, the error names what so many landmarks and
-/// features would take.
+/// Fits every fold and the whole data at every C, each model with its certificate. Returns one fit per task, all on one
+/// kernel matrix, or on the features of `low_rank`. If there is no memory for the matrix, the error names what a fit
+/// with `n_landmarks` landmarks and `rank` features would take.
 #[pyfunction]
-#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None, n_landmarks=2000, rank=None))]
+#[pyo3(signature = (X, tasks, *, solver, kernel, gamma, degree, coef0, cs, folds, tol, max_iter, dtype, device="cpu", n_threads=0, time_budget=None, progress=None, low_rank=None, pairs=None, n_landmarks=2000, rank=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 fn fit_paths<'py>(
     py: Python<'py>,
@@ -485,6 +485,7 @@ fn fit_paths<'py>(
     tol: f64,
     max_iter: usize,
     dtype: &str,
+    device: &str,
     n_threads: i64,
     time_budget: Option<f64>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -496,30 +497,28 @@ fn fit_paths<'py>(
     let x = Matrix::borrow(X, "X")?;
     let cs = cs.as_array().to_vec();
     let control = control(time_budget)?;
-    let request = Request {
-        x: x.rows()?,
-        tasks: tasks.iter().map(read_task).collect::<PyResult<_>>()?,
-        solver: unwrap(Solver::from_name(solver))?,
-        kernel: kernel_fn(kernel, gamma, degree, coef0)?,
-        cs: &cs,
-        folds: read_folds(folds)?,
-        settings: Settings { tol, max_iter },
-        precision: unwrap(Precision::from_name(dtype))?,
-        threads: threads(n_threads),
-        pairs: pairs.map(|pairs| &pairs.get().pairs),
-        instead: LowRankSize { landmarks: n_landmarks, rank },
-    };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
-    let fits = run(py, &control, progress, || match nystrom {
-        None => kernelpath::fit_paths(&request, &control),
-        Some(nystrom) => kernelpath::fit_low_rank(&request, nystrom, &control),
-    })?;
+    let kernel = match nystrom {
+        Some(nystrom) => KernelChoice::LowRank(nystrom),
+        None => KernelChoice::Exact(kernel_fn(kernel, gamma, degree, coef0)?),
+    };
+    let tasks = tasks.iter().map(read_task).collect::<PyResult<_>>()?;
+    let mut request = Request::new(x.rows()?, tasks, kernel, &cs);
+    request.solver = unwrap(Solver::from_name(solver))?;
+    request.folds = read_folds(folds)?;
+    request.settings = Settings { tol, max_iter };
+    request.precision = unwrap(Precision::from_name(dtype))?;
+    request.device = unwrap(DeviceChoice::from_name(device))?;
+    request.threads = threads(n_threads);
+    request.pairs = pairs.map(|pairs| &pairs.get().pairs);
+    request.instead = LowRankSize { landmarks: n_landmarks, rank };
+    let fits = run(py, &control, progress, || kernelpath::fit(&request, &control))?;
     Ok(fits.into_iter().map(|fit| PathFit { fit }).collect())
 }
 
-/// P, D, the relative gap and its relative noise of a returned model, recomputed from X in double precision. `coef` has a
-/// number for each row that the task learns from, or each landmark of `low_rank`; of the multinomial loss, whose targets
-/// are classes counted from 0, a row a class.
+/// P, D, the relative gap and its relative noise of a returned model, recomputed from X in double precision. `coef` has
+/// a number for each row that the task learns from, or for each landmark of `low_rank`. For the multinomial loss, whose
+/// targets are classes counted from 0, it has one row per class.
 #[pyfunction]
 #[pyo3(signature = (X, task, *, coef, intercepts, C, kernel, gamma, degree, coef0, tol, max_iter, n_threads=0, low_rank=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
@@ -547,34 +546,10 @@ fn verify<'py>(
     let settings = Settings { tol, max_iter };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
     let (threads, control) = (threads(n_threads), Control::default());
-    let certificate = if task.loss == "multinomial" {
-        let y: Vec<usize> = task.y.as_array().iter().map(|y| *y as usize).collect();
-        let weight = task.weight.as_ref().map(|weight| weight.as_array().to_vec());
-        let request = kernelpath::Multinomial {
-            x,
-            y: &y,
-            weight: weight.as_deref(),
-            score_weight: None,
-            kernel,
-            cs: &[C],
-            folds: Folds::None,
-            settings,
-            precision: Precision::Double,
-            threads,
-            pairs: None,
-            instead: LowRankSize::default(),
-        };
-        run(py, &control, None, || match nystrom {
-            None => kernelpath::verify_multinomial(&x, &kernel, &y, weight.as_deref(), model, threads, &control),
-            Some(nystrom) => kernelpath::verify_multinomial_low_rank(&request, nystrom, model, &control),
-        })?
-    } else {
-        let task = read_task(&task)?;
-        run(py, &control, None, || match nystrom {
-            None => kernelpath::verify(&x, &kernel, &task, model, threads, &control),
-            Some(nystrom) => kernelpath::verify_low_rank(&x, nystrom, &task, model, settings, threads, &control),
-        })?
-    };
+    let kernel = nystrom.map_or(KernelChoice::Exact(kernel), KernelChoice::LowRank);
+    let task = read_task(&task)?;
+    let certificate =
+        run(py, &control, None, || kernelpath::verify(&x, kernel, &task, model, settings, threads, &control))?;
     Ok((certificate.primal, certificate.dual, certificate.gap(), certificate.relative_noise()))
 }
 
@@ -584,11 +559,11 @@ struct PathFit {
     fit: Fit,
 }
 
-/// Something of every model, a row a fold and last the refit, a column a C.
-fn of_records<'py, B, T: Element>(
+/// Something of every model: one row per fold and last the refit, one column per C.
+fn of_records<'py, T: Element>(
     py: Python<'py>,
-    records: &[Vec<Record<B>>],
-    of: impl Fn(&Record<B>) -> T,
+    records: &[Vec<Record>],
+    of: impl Fn(&Record) -> T,
 ) -> PyResult<Bound<'py, PyArray2<T>>> {
     let columns = records.first().map_or(0, Vec::len);
     records.iter().flatten().map(of).collect::<Vec<T>>().into_pyarray(py).reshape([records.len(), columns])
@@ -596,8 +571,8 @@ fn of_records<'py, B, T: Element>(
 
 #[pymethods]
 impl PathFit {
-    /// Weighted mean score of each fold's test rows (accuracy, or for regression the negative loss), shape (n_folds, n_C);
-    /// NaN where not run.
+    /// Weighted mean score of each fold's test rows (accuracy, or for regression the negative loss), shape (n_folds,
+    /// n_C); NaN where not run.
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         matrix(py, self.fit.scores.concat(), self.fit.cs.len())
@@ -640,20 +615,20 @@ impl PathFit {
         of_records(py, &self.fit.records, |r| r.certificate.dual)
     }
 
-    /// Intercepts of the refit, shape (n_C,).
+    /// Intercepts of the refit, shape (n_C,), or for several classes (n_C, n_classes).
     #[getter]
-    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn intercepts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let refit = self.fit.records.last().map_or(&[][..], Vec::as_slice);
-        refit.iter().map(|r| r.b).collect::<Vec<_>>().into_pyarray(py)
+        self.shaped(py, refit.iter().flat_map(|r| r.b.iter().copied()).collect())
     }
 
-    /// The solver that was used.
+    /// The solver that solved the folds and the refit.
     #[getter]
     fn solver(&self) -> &'static str {
         self.fit.solver
     }
 
-    /// Bytes of the kernel matrix.
+    /// Bytes of the kernel matrix, or of the features.
     #[getter]
     fn gram_bytes(&self) -> u64 {
         self.fit.gram_bytes
@@ -665,7 +640,7 @@ impl PathFit {
         self.fit.planned_bytes
     }
 
-    /// Seconds spent on the kernel matrix.
+    /// Seconds spent on the kernel matrix, or on the features.
     #[getter]
     fn kernel_seconds(&self) -> f64 {
         self.fit.kernel_seconds
@@ -689,35 +664,54 @@ impl PathFit {
         self.fit.smallest_eigenvalue
     }
 
-    /// Rows of the refit with β ≠ 0, shape (n_C,).
+    /// Number of rows (or landmarks) of the refit with a coefficient ≠ 0, shape (n_C,).
     #[getter]
     fn n_support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let count = |beta: &Vec<f64>| beta.iter().filter(|b| **b != 0.0).count() as i64;
+        let count = |beta: &Vec<f64>| {
+            let length = beta.len() / self.fit.outputs;
+            let any = |i: &usize| beta[*i..].iter().step_by(length.max(1)).any(|b| *b != 0.0);
+            (0..length).filter(any).count() as i64
+        };
         self.fit.coef.iter().map(count).collect::<Vec<_>>().into_pyarray(py)
     }
 
-    /// β of the refit at the k-th C, 0 for rows it did not learn from.
-    fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    /// Coefficients of the refit at the k-th C, one for each row or landmark, 0 for rows that it did not learn from; for
+    /// several classes, shape (n_classes, n).
+    fn coef<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyAny>> {
         let beta = self.fit.coef.get(k).ok_or_else(|| PyIndexError::new_err(format!("no C number {k}")))?;
-        let Some(rows) = &self.fit.rows else { return Ok(PyArray1::from_slice(py, beta)) };
+        if self.fit.outputs > 1 {
+            return Ok(matrix(py, beta.clone(), beta.len() / self.fit.outputs)?.into_any());
+        }
+        let Some(rows) = &self.fit.rows else { return Ok(PyArray1::from_slice(py, beta).into_any()) };
         let mut all = vec![0.0; self.fit.n];
         for (&i, beta) in rows.iter().zip(beta) {
             all[i] = *beta;
         }
-        Ok(all.into_pyarray(py))
+        Ok(all.into_pyarray(py).into_any())
     }
 
-    /// Decision values of a fold's test rows at the k-th C; NaN where not run.
-    fn oof<'py>(&self, py: Python<'py>, fold: usize, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_slice(py, held_out(&self.fit.oof, fold, k)?))
+    /// Decision values of a fold's test rows at the k-th C, for several classes a column each; NaN where not run.
+    fn oof<'py>(&self, py: Python<'py>, fold: usize, k: usize) -> PyResult<Bound<'py, PyAny>> {
+        self.shaped(py, held_out(&self.fit.oof, fold, k)?.to_vec())
     }
 
-    /// Mean decision value of each row over the folds that held it out, at the k-th C; NaN if none did.
-    fn oof_at<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    /// Mean decision value of each row over the folds that held it out, at the k-th C, for several classes a column each;
+    /// NaN if no fold did.
+    fn oof_at<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyAny>> {
         if k >= self.fit.cs.len() {
             return Err(PyIndexError::new_err(format!("no C number {k}")));
         }
-        Ok(self.fit.out_of_fold(k).into_pyarray(py))
+        self.shaped(py, self.fit.out_of_fold(k))
+    }
+}
+
+impl PathFit {
+    /// Values of rows: a vector, or for several classes a matrix with a column for each.
+    fn shaped<'py>(&self, py: Python<'py>, values: Vec<f64>) -> PyResult<Bound<'py, PyAny>> {
+        if self.fit.outputs == 1 {
+            return Ok(values.into_pyarray(py).into_any());
+        }
+        Ok(matrix(py, values, self.fit.outputs)?.into_any())
     }
 }
 
@@ -725,12 +719,12 @@ impl PathFit {
 #[pyclass(frozen, module = "kernelpath._core")]
 struct Calibration(Calibrated);
 
-/// Method, slope, intercept, points: the arguments of its constructor.
+/// Method, slope, intercept, points: the arguments of the constructor.
 type CalibrationState = (&'static str, f64, f64, Vec<(f64, f64)>);
 
 #[pymethods]
 impl Calibration {
-    /// What `__reduce__` gave: parts that the method does not have are ignored.
+    /// Takes what `__reduce__` returned. Parts that the method does not have are ignored.
     #[new]
     fn new(method: &str, slope: f64, intercept: f64, points: Vec<(f64, f64)>) -> PyResult<Self> {
         Ok(Self(match unwrap(Method::from_name(method))? {
@@ -740,7 +734,7 @@ impl Calibration {
         }))
     }
 
-    /// Fits scores of held-out rows; rows of weight 0 do not count.
+    /// Fits a map to scores of held-out rows; rows of weight 0 do not count.
     #[staticmethod]
     #[pyo3(signature = (method, scores, positive, weights=None))]
     fn fit(
@@ -757,13 +751,13 @@ impl Calibration {
         run(py, &Control::default(), None, fit).map(Self)
     }
 
-    /// Its method.
+    /// The name of the method.
     #[getter]
     fn method(&self) -> &'static str {
         Method::NAMES[self.0.method() as usize]
     }
 
-    /// a of a sigmoid or a temperature, else None.
+    /// The slope a of a sigmoid or a temperature, else None.
     #[getter]
     fn slope(&self) -> Option<f64> {
         match self.0 {
@@ -772,13 +766,13 @@ impl Calibration {
         }
     }
 
-    /// b of a sigmoid, else None.
+    /// The intercept b of a sigmoid, else None.
     #[getter]
     fn intercept(&self) -> Option<f64> {
         if let Calibrated::Sigmoid { intercept, .. } = self.0 { Some(intercept) } else { None }
     }
 
-    /// (f, p) between which an isotonic map is straight, shape (n_points, 2), else None.
+    /// The points (f, p) between which an isotonic map is straight, shape (n_points, 2); else None.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let Calibrated::Isotonic { points } = &self.0 else { return Ok(None) };
@@ -806,6 +800,7 @@ impl Calibration {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("DEVICES", PyTuple::new(py, DeviceChoice::NAMES)?)?;
     module.add("CALIBRATIONS", PyTuple::new(py, Method::NAMES)?)?;
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
     module.add("LANDMARKS", PyTuple::new(py, Landmarks::NAMES)?)?;
@@ -817,7 +812,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Found>()?;
     module.add_class::<Pairs>()?;
     module.add_class::<PathFit>()?;
-    module.add_class::<multinomial::MultinomialFit>()?;
     module.add_function(wrap_pyfunction!(bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_matrix, module)?)?;
@@ -831,7 +825,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(held_out_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(fit_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(multinomial::fit_multinomial, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
     Ok(())
 }

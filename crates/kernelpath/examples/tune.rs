@@ -2,14 +2,14 @@
 //!
 //! `cargo run --release --example tune -- [rows] [columns] [folds] [smallest C] [largest C]`
 
-use kernelpath::{Bandwidth, Kernel, Svc, logspace};
+use kernelpath::{Bandwidth, Classifier, Kernel, logspace};
 
 fn main() -> Result<(), kernelpath::Error> {
     let argument = |k: usize, default: f64| std::env::args().nth(k).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (n, p, folds) = (argument(1, 1000.0) as usize, argument(2, 10.0) as usize, argument(3, 10.0) as usize);
     let (c_min, c_max) = (argument(4, 1e-3), argument(5, 1e3));
     let (x, y) = mixture(n, p, 1);
-    let svc = Svc::builder()
+    let svc = Classifier::svm()
         .kernel(Kernel::rbf(Bandwidth::Sigest))
         .cs(logspace(c_min, c_max, 50))
         .cv(folds)

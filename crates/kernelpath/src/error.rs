@@ -1,6 +1,32 @@
 //! Everything that can go wrong, with the offending value and the way out.
 
-use crate::memory::Limit;
+use std::fmt;
+
+/// What bounds the memory of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The free memory of the machine.
+    Machine,
+    /// The limit on the address space of the process (`ulimit -v`).
+    AddressSpace,
+    /// The limit on the data of the process (`ulimit -d`).
+    Data,
+    /// The limit of the container, or of another control group.
+    Container,
+}
+
+impl fmt::Display for Limit {
+    /// The text that follows "are available".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Machine => "",
+            Self::AddressSpace => " under the limit on the address space of this process (ulimit -v)",
+            Self::Data => " under the limit on the data of this process (ulimit -d)",
+            Self::Container => " under the memory limit of this container (control group)",
+        })
+    }
+}
 
 /// An error of the library. Running out of steps or time is not an error but a [`Status`](crate::Status).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -49,13 +75,21 @@ pub enum Error {
     LowRank {
         /// What was asked for.
         what: &'static str,
-        /// What can be.
+        /// What can be used instead.
         instead: &'static str,
     },
     /// A label other than -1 and +1.
     #[error("labels must be -1 or +1, got {value} at row {row}")]
     Label {
         /// The label found.
+        value: f64,
+        /// Its row.
+        row: usize,
+    },
+    /// A class that is not a whole number from 0 on.
+    #[error("classes must be whole numbers from 0 on, got {value} at row {row}")]
+    Class {
+        /// The class found.
         value: f64,
         /// Its row.
         row: usize,
@@ -71,7 +105,7 @@ pub enum Error {
     /// No row with a weight.
     #[error("no row to learn from: all weights are 0; give some rows a weight > 0")]
     NoWeight,
-    /// A list of rows that is not one.
+    /// A list of rows that is out of order or out of range.
     #[error("a task must name its rows in rising order, but row {row} {problem}")]
     Rows {
         /// The row found.
@@ -103,7 +137,7 @@ pub enum Error {
         /// How many classes there are.
         classes: usize,
     },
-    /// Leave-one-out of a loss that does not have it.
+    /// Leave-one-out for a loss that does not have it.
     #[error("the multinomial loss has no leave-one-out; use folds, or machines of two classes")]
     NoLeaveOneOut,
     /// A fold without training or test rows, or with an index out of range.
@@ -132,7 +166,7 @@ pub enum Error {
         loss: &'static str,
         /// What the solver misses.
         why: &'static str,
-        /// The solvers that can.
+        /// The solvers that fit.
         fitting: Vec<&'static str>,
     },
     /// The eigendecomposition of the kernel matrix failed.
@@ -185,6 +219,14 @@ pub enum Error {
         expected: &'static str,
         /// The value found.
         value: f64,
+    },
+    /// A setting of a builder that cannot be used.
+    #[error("`{call}`: {problem}")]
+    Setting {
+        /// The setting, as it is written.
+        call: String,
+        /// What is wrong with it, and the way out.
+        problem: String,
     },
     /// A name that is not known.
     #[error("unknown {what} {name:?}: known are {}", .known.join(", "))]
@@ -365,7 +407,7 @@ fn shortage(need: u64, available: u64, limit: Limit) -> String {
     }
 }
 
-/// The fit at low rank as a way out, with what it takes.
+/// The fit at low rank as a way out, with the memory it takes.
 fn at_low_rank(bytes: Option<u64>, need: u64, available: u64) -> String {
     match bytes {
         None => "low_rank=True".into(),

@@ -1,5 +1,4 @@
-//! Exact kernel machines, trained and tuned in one call, every answer with a proof of its own
-//! optimality.
+//! Exact kernel machines, trained and tuned in one call. Every answer comes with a proof of its own optimality.
 //!
 //! Every model is the same problem
 //!
@@ -7,11 +6,11 @@
 //! minimise over β ∈ Rⁿ, b ∈ R:   C · Σᵢ wᵢ · L(yᵢ, fᵢ)  +  ½ βᵀKβ        f = Kβ + b        (P)
 //! ```
 //!
-//! A held-out row is a row of weight 0, so all folds and all C's share one kernel matrix; each of
-//! the models carries its duality gap, computed by code that knows nothing of the solver.
+//! A held-out row is a row of weight 0, so all folds and all C's share one kernel matrix. Each of the models carries
+//! its duality gap, computed by code that knows nothing of the solver.
 //!
 //! ```
-//! use kernelpath::{Bandwidth, Kernel, Rows, Svc, logspace};
+//! use kernelpath::{Bandwidth, Classifier, Kernel, Rows, logspace};
 //!
 //! // Two rings: 200 points, the class says which.
 //! let mut x = Vec::new();
@@ -20,84 +19,99 @@
 //!     let (angle, outer) = (0.37 * i as f64, i % 2 == 0);
 //!     let radius = if outer { 2.0 } else { 1.0 } + 0.3 * (7.0 * i as f64).sin();
 //!     x.extend([radius * angle.cos(), radius * angle.sin()]);
-//!     y.push(if outer { 1.0 } else { -1.0 });
+//!     y.push(if outer { "outer" } else { "inner" });
 //! }
 //! let rows = Rows::from_slice(&x, 2)?;
-//! let svc = Svc::builder()
+//! let svm = Classifier::svm()
 //!     .kernel(Kernel::rbf(Bandwidth::Sigest))
 //!     .cs(logspace(1e3, 1e-3, 50))
 //!     .cv(5)
 //!     .fit(rows, &y)?;
-//! assert_eq!(svc.predict(rows)?, y);
-//! assert!(svc.path().worst_gap() <= 1e-6); // 50 × 6 models, all proved
+//! assert_eq!(svm.predict(rows)?, y);
+//! assert!(svm.worst_gap() <= 1e-6); // 50 × 6 models, all proved
 //! # Ok::<(), kernelpath::Error>(())
 //! ```
 //!
-//! The modules follow the five axes of the library, which never mix: the loss ([`loss`]), the kernel
-//! ([`kernel`], [`gram`], and of low rank [`nystrom`]), the solver (private), path and folds ([`cv`]), and the machine it
-//! runs on. [`memory`] is how a fit is planned and how running out of memory becomes an error, [`threads`] how many of them a call takes. [`calibrate`] turns the scores of held-out rows into probabilities. [`multinomial`] is the one problem whose
-//! rows have several values: one a class.
+//! [`Classifier`], [`Regressor`] and [`Quantiles`] train and tune in one call: several classes, several targets, a grid of
+//! γ, low rank, weights and probabilities. [`fit`] is what they are made of: it returns every model of a path, and
+//! chooses none.
+//!
+//! The folders are layers: each uses only those above it in the list below.
 
-pub mod calibrate;
-pub mod certificate;
-pub mod cv;
-pub mod data;
-mod definite;
-mod design;
+mod numeric;
+
+mod data;
+
+mod loss;
+
+mod kernel;
+
 mod device;
-pub mod error;
-pub mod features;
-pub mod gram;
-mod grid;
-mod held_out;
-pub mod kernel;
-pub mod landmarks;
-mod ledger;
-mod loo;
-pub mod loss;
-mod low_rank;
-pub mod memory;
-pub mod model;
-pub mod multinomial;
-pub mod nystrom;
-pub mod observe;
-pub mod pairs;
-mod path;
-mod problem;
-mod simd;
-mod skinny;
-mod softmax;
-mod solver;
-pub mod sparse;
-mod spread;
-mod svc;
-pub mod threads;
-mod verify;
-mod votes;
-mod walk;
 
-pub use calibrate::{Calibration, Method};
-pub use cv::{Fold, Folds, PathFit, Precision, Request, Selection, Task, fit_paths, select};
-pub use data::{Rows, RowsBuf};
-pub use error::{Error, Result};
-pub use features::{Features, LowRankSize, Storage};
-pub use kernel::{Bandwidth, Kernel, KernelFn, Shape};
-pub use landmarks::Landmarks;
-pub use loss::{Loss, Smoothed};
-pub use low_rank::fit_low_rank;
-pub use model::Model;
-pub use multinomial::{Multinomial, MultinomialFit, fit_multinomial, fit_multinomial_low_rank};
-pub use nystrom::{Approximation, Nystrom};
-pub use observe::Control;
-pub use pairs::Pairs;
-pub use path::logspace;
-pub use problem::{Settings, Status};
-pub use solver::Solver;
-pub use sparse::Csr;
-pub use spread::spread;
-pub use svc::{DEFAULT_FOLDS, Svc, SvcBuilder};
-pub use verify::{Returned, verify, verify_low_rank, verify_multinomial, verify_multinomial_low_rank};
-pub use votes::votes;
+mod nystrom;
+
+mod certify;
+
+mod solver;
+
+mod path;
+
+mod model;
+
+mod fit;
+
+mod estimator;
+
+mod error;
+mod observe;
+
+pub use certify::certificate::{Certificate, Claim, certify};
+pub use certify::record::{Record, Settings, Status};
+pub use data::rows::{Rows, RowsBuf};
+pub use data::sparse::{Csr, CsrBuf, Indices, Values};
+pub use data::units::Units;
+pub use device::place::DeviceChoice;
+pub use error::{Error, Limit, Result};
+pub use estimator::classifier::Classifier;
+pub use estimator::fitted_classifier::FittedClassifier;
+pub use estimator::label::{Label, LabelValue};
+pub use estimator::options::{DEFAULT_CS, DEFAULT_FOLDS, Gammas, Tune, default_cs};
+pub use estimator::quantiles::{FittedQuantiles, Quantiles};
+pub use estimator::regressor::{FittedRegressor, Regressor};
+pub use estimator::svc::Svc;
+pub use estimator::targets::{Extent, Targets};
+pub use fit::folds::{Fold, Folds};
+pub use fit::precision::Precision;
+pub use fit::request::{KernelChoice, Request, Task};
+pub use fit::result::PathFit;
+pub use fit::run::fit;
+pub use fit::scoring::Scoring;
+pub use fit::select::{Selection, select};
+pub use fit::spread::spread;
+pub use fit::verify::{Returned, verify};
+pub use kernel::accuracy::KernelError;
+pub use kernel::bandwidth::{Bandwidth, Kernel};
+pub use kernel::evaluate::{kernel_flops, kernel_matrix};
+pub use kernel::gram::Gram;
+pub use kernel::pairs::Pairs;
+pub use kernel::shape::{KernelFn, Shape};
+pub use loss::objective::Objective;
+pub use loss::scalar::{Kinks, Loss};
+pub use loss::smoothed::Smoothed;
+pub use model::arrangement::MultiClass;
+pub use model::calibrate::{Calibration, Method};
+pub use model::decision::{Model, decision};
+pub use model::votes::votes;
+pub use numeric::entry::Entry;
+pub use numeric::memory::{self, available_memory};
+pub use numeric::steps::logspace;
+pub use numeric::threads;
+pub use nystrom::approximation::{Approximation, Nystrom};
+pub use nystrom::build::{LowRank, NystromBuilder};
+pub use nystrom::features::{Features, LowRankSize, Storage, transform};
+pub use nystrom::landmarks::Landmarks;
+pub use observe::{Control, Phase};
+pub use solver::choice::Solver;
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! Progress and interruption: what a fit in flight shares with whoever watches it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -16,15 +17,21 @@ pub enum Phase {
 
 /// Shared with a running fit from another thread: read its progress, or stop it.
 ///
-/// The library prints nothing; a face (Python, command line) polls this and draws.
+/// The library prints nothing; a front end (Python, command line) polls this and draws.
 #[derive(Debug)]
 pub struct Control {
+    shared: Arc<Shared>,
+    budget: Option<Duration>,
+    deadline: Option<Instant>,
+}
+
+/// What is read and written while a fit runs.
+#[derive(Debug, Default)]
+struct Shared {
     cancelled: AtomicBool,
     phase: AtomicU8,
     done: AtomicUsize,
     total: AtomicUsize,
-    started: Instant,
-    budget: Option<Duration>,
 }
 
 impl Default for Control {
@@ -34,27 +41,29 @@ impl Default for Control {
 }
 
 impl Control {
-    /// A control without (`None`) or with a limit on the time of the fit.
+    /// A control with a limit on the time of the fit, or without one (`None`).
     pub fn new(budget: Option<Duration>) -> Self {
-        Self {
-            cancelled: AtomicBool::new(false),
-            phase: AtomicU8::new(0),
-            done: AtomicUsize::new(0),
-            total: AtomicUsize::new(0),
-            started: Instant::now(),
-            budget,
-        }
+        let deadline = budget.and_then(|budget| Instant::now().checked_add(budget));
+        Self { shared: Arc::default(), budget, deadline }
+    }
+
+    /// The same control, for a part of the fit that must end within `budget` from now on. Cancelling either cancels
+    /// both.
+    pub(crate) fn limited(&self, budget: Duration) -> Self {
+        let own = Self::new(Some(budget)).deadline;
+        let deadline = self.deadline.into_iter().chain(own).min();
+        Self { shared: self.shared.clone(), budget: Some(budget), deadline }
     }
 
     /// Asks the fit to stop; it returns [`Error::Interrupted`] within a fraction of a second.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Relaxed);
+        self.shared.cancelled.store(true, Relaxed);
     }
 
     /// What is being done, how many parts of it are done, and of how many.
     pub fn progress(&self) -> (Phase, usize, usize) {
-        let phase = if self.phase.load(Relaxed) == 0 { Phase::Kernel } else { Phase::Path };
-        (phase, self.done.load(Relaxed), self.total.load(Relaxed))
+        let phase = if self.shared.phase.load(Relaxed) == 0 { Phase::Kernel } else { Phase::Path };
+        (phase, self.shared.done.load(Relaxed), self.shared.total.load(Relaxed))
     }
 
     /// The time allowed, in seconds.
@@ -63,26 +72,26 @@ impl Control {
     }
 
     pub(crate) fn begin(&self, phase: Phase, total: usize) {
-        self.done.store(0, Relaxed);
-        self.total.store(total, Relaxed);
-        self.phase.store(u8::from(phase == Phase::Path), Relaxed);
+        self.shared.done.store(0, Relaxed);
+        self.shared.total.store(total, Relaxed);
+        self.shared.phase.store(u8::from(phase == Phase::Path), Relaxed);
     }
 
-    /// Adds parts that turned out to be needed.
+    /// Adds parts that turned out to be needed, too.
     pub(crate) fn extend(&self, parts: usize) {
-        self.total.fetch_add(parts, Relaxed);
+        self.shared.total.fetch_add(parts, Relaxed);
     }
 
     pub(crate) fn advance(&self, parts: usize) {
-        self.done.fetch_add(parts, Relaxed);
+        self.shared.done.fetch_add(parts, Relaxed);
     }
 
     /// Fails when the caller asked to stop. Cheap: call it every few microseconds of work.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.cancelled.load(Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+        if self.shared.cancelled.load(Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     pub(crate) fn out_of_time(&self) -> bool {
-        self.budget.is_some_and(|b| self.started.elapsed() >= b)
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{ALL_LOSSES, data, fit, request, targets};
+use common::{ALL_LOSSES, data, fit, request, targets, with};
 use kernelpath::{
-    Control, Error, Folds, KernelFn, Landmarks, Loss, Multinomial, Nystrom, PathFit, Precision, Request, Settings,
-    Shape, Solver, Status, Task, fit_low_rank, fit_multinomial, fit_paths,
+    Control, Error, Folds, KernelFn, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows, Settings,
+    Shape, Solver, Status, Task,
 };
 
 const REPEATED: &[f64] = &[1.0, 0.1, 8.0, 1.0, 100.0, 8.0, 0.1, 64.0];
@@ -15,8 +15,10 @@ fn bits(fit: &PathFit, c: usize) -> Vec<u64> {
     let mut numbers: Vec<f64> = fit.coef[c].clone();
     numbers.extend(fit.oof.iter().flat_map(|by_c| &by_c[c]));
     numbers.extend(fit.scores.iter().map(|by_c| by_c[c]));
-    let records = fit.records.iter().map(|by_c| &by_c[c]);
-    numbers.extend(records.flat_map(|r| [r.b, r.certificate.primal, r.certificate.dual, r.steps as f64]));
+    for record in fit.records.iter().map(|by_c| &by_c[c]) {
+        numbers.extend(&record.b);
+        numbers.extend([record.certificate.primal, record.certificate.dual, record.steps as f64]);
+    }
     numbers.into_iter().map(f64::to_bits).collect()
 }
 
@@ -37,12 +39,11 @@ fn each_fit(cs: &[f64], look: impl Fn(&PathFit, &str)) {
         request.settings.tol = 1e-6;
         request.folds = Folds::stratified(&labels, 3, 0).unwrap();
         for solver in [Solver::Auto, Solver::Spectral] {
-            let request = Request { solver, ..request.clone() };
+            let request = with(&request, |r| r.solver = solver);
             look(&fit(&request), &format!("{loss:?}, {solver:?}"));
-            let control = Control::default();
-            let nystrom =
-                Nystrom::new(&request.x, None, request.kernel, &Landmarks::RpCholesky, 15, None, 0, &control).unwrap();
-            let low_rank = fit_low_rank(&request, &nystrom, &control).unwrap().remove(0);
+            let (kernel, rule, control) = (request.kernel.function(), Landmarks::RpCholesky, Control::default());
+            let nystrom = Nystrom::new(&request.x, None, kernel, &rule, 15, None, 0, &control).unwrap();
+            let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
             look(&low_rank, &format!("{loss:?}, {solver:?} at low rank"));
         }
     }
@@ -78,11 +79,10 @@ fn cs_that_differ_by_rounding_only_are_solved() {
 #[test]
 fn the_multinomial_loss_takes_repeated_cs() {
     let (x, _) = data(60, 2, 0.3, 5);
-    let y: Vec<usize> =
-        targets(&x, 2, 5).iter().map(|y| if *y < -0.3 { 0 } else { 1 + usize::from(*y > 0.3) }).collect();
-    let rows = kernelpath::Rows::from_slice(&x, 2).unwrap();
-    let request = Multinomial::new(rows, &y, KernelFn::new(Shape::Rbf, 0.5).unwrap(), REPEATED);
-    let fit = fit_multinomial(&request, &Control::default()).unwrap();
+    let y: Vec<f64> =
+        targets(&x, 2, 5).iter().map(|y| if *y < -0.3 { 0.0 } else { 1.0 + f64::from(*y > 0.3) }).collect();
+    let (rows, task) = (Rows::from_slice(&x, 2).unwrap(), Task::new(Objective::Multinomial, &y));
+    let fit = fit(&Request::new(rows, vec![task], KernelFn::new(Shape::Rbf, 0.5).unwrap(), REPEATED));
     assert!(fit.worst_gap() <= 1e-6);
     assert_eq!(fit.cs, REPEATED);
     for (a, b) in [(0, 3), (1, 6), (2, 5)] {
@@ -97,7 +97,7 @@ fn cs_beyond_doubles_are_refused() {
     for &loss in ALL_LOSSES {
         for (c, what) in [(1e-310, "the smallest weight (1e0)"), (1e308, "the sum of the weights (4e1)")] {
             let cs = [1.0, 2.0, 1.0, c];
-            let error = fit_paths(&request(&x, 2, &y, loss, Shape::Rbf, &cs), &Control::default()).unwrap_err();
+            let error = kernelpath::fit(&request(&x, 2, &y, loss, Shape::Rbf, &cs), &Control::default()).unwrap_err();
             assert!(matches!(error, Error::ExtremeC { index: 3, .. }), "{loss:?}: {error:?}");
             let message = error.to_string();
             assert!(message.contains("(Cs[3])") && message.contains(what), "{message}");
@@ -118,7 +118,7 @@ fn wide_grids_and_wide_weights_end() {
         for weight in [None, Some(weight.clone())] {
             let mut request = request(&x, 2, y, loss, Shape::Rbf, &cs);
             request.settings = Settings::default();
-            request.tasks = vec![Task { weight: weight.clone(), ..Task::new(loss, y) }];
+            request.tasks = vec![Task::new(loss, y).with_weight(weight.clone())];
             let fit = fit(&request);
             for (record, c) in fit.records[0].iter().zip(cs) {
                 assert!(record.certificate.gap().is_finite(), "{loss:?} at {c}: {record:?}");
@@ -144,10 +144,9 @@ fn leave_one_out_converges_where_the_fold_does() {
             request.precision = Precision::Auto;
             let alone = |i: usize| {
                 let weight = (0..40).map(|k| f64::from(k != i)).collect();
-                let tasks = vec![Task { weight: Some(weight), ..Task::new(loss, y) }];
-                fit(&Request { tasks, ..request.clone() })
+                fit(&with(&request, |r| r.tasks = vec![Task::new(loss, y).with_weight(Some(weight))]))
             };
-            let left_out = fit(&Request { folds: Folds::LeaveOneOut, ..request.clone() });
+            let left_out = fit(&with(&request, |r| r.folds = Folds::LeaveOneOut));
             for i in 0..40 {
                 for (c, record) in left_out.records[i].iter().enumerate() {
                     if record.status != Status::Converged {

@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::{ALL_LOSSES, data, kernel, naive_kernel, request, split, targets};
+use common::{ALL_LOSSES, data, fit, kernel, naive_kernel, request, split, targets, with};
 use faer::{Mat, Side};
-use kernelpath::cv::Record;
+use kernelpath::Record;
 use kernelpath::{
-    Control, Folds, KernelFn, Landmarks, Loss, Multinomial, Nystrom, Rows, Shape, Solver, Status, Task, fit_low_rank,
-    fit_multinomial, fit_multinomial_low_rank, fit_paths,
+    Control, Folds, KernelFn, Landmarks, Loss, Nystrom, Objective, Request, Rows, Shape, Solver, Status, Task,
 };
 
 const P: usize = 3;
@@ -28,7 +27,7 @@ fn thirds(n: usize) -> Folds {
     Folds::Splits((0..3).map(fold).collect())
 }
 
-fn assert_no_proof<B>(records: &[Vec<Record<B>>]) {
+fn assert_no_proof(records: &[Vec<Record>]) {
     for record in records.iter().flatten() {
         assert_eq!(record.status, Status::Indefinite);
         assert_eq!(record.status.name(), "indefinite");
@@ -48,7 +47,7 @@ fn every_loss_and_solver_ends_without_a_proof() {
         for solver in [Solver::Auto, Solver::Newton, Solver::Spectral] {
             let mut request = request(&x, P, y, loss, INDEFINITE, CS);
             (request.solver, request.folds, request.settings.max_iter) = (solver, thirds(60), 20_000);
-            let Ok(mut fits) = fit_paths(&request, &Control::default()) else {
+            let Ok(mut fits) = kernelpath::fit(&request, &Control::default()) else {
                 assert!(solver == Solver::Newton, "{loss:?}: every loss has the others");
                 continue;
             };
@@ -71,8 +70,8 @@ fn leave_one_out_and_machines_on_some_rows() {
         request.folds = Folds::LeaveOneOut;
         let rows: Vec<usize> = (0..45).filter(|i| i % 3 != 0 || *i < 2).collect();
         let own: Vec<f64> = rows.iter().map(|&i| y[i]).collect();
-        request.tasks.push(Task { rows: Some(rows), ..Task::new(loss, &own) });
-        let fits = fit_paths(&request, &Control::default()).unwrap();
+        request.tasks.push(Task::new(loss, &own).on_rows(Some(rows)));
+        let fits = kernelpath::fit(&request, &Control::default()).unwrap();
         assert_eq!(fits.len(), 2);
         for fit in &fits {
             assert_eq!(fit.records.len(), 46);
@@ -89,16 +88,14 @@ fn definite_kernels_keep_their_proofs() {
     let polynomials = [0.0, 1.0].map(|coef0| Shape::Poly { degree: 2, coef0 });
     for shape in shapes.into_iter().chain(polynomials) {
         assert!(shape.is_definite());
-        let fit = common::fit(&request(&x, P, &y, Loss::Hinge, shape, CS));
+        let fit = fit(&request(&x, P, &y, Loss::Hinge, shape, CS));
         assert_eq!(fit.smallest_eigenvalue, None);
         assert!(fit.worst_gap() <= 1e-9, "{shape:?}");
     }
     for shape in [INDEFINITE, Shape::Poly { degree: 2, coef0: -1.0 }, Shape::Precomputed] {
         assert!(!shape.is_definite());
     }
-    assert!(
-        common::fit(&request(&x, P, &y, Loss::Hinge, Shape::Poly { degree: 2, coef0: -1.0 }, CS)).worst_gap().is_nan()
-    );
+    assert!(fit(&request(&x, P, &y, Loss::Hinge, Shape::Poly { degree: 2, coef0: -1.0 }, CS)).worst_gap().is_nan());
 
     // A linear kernel of a few columns as a matrix: most of its eigenvalues are 0 but for rounding.
     let all: Vec<usize> = (0..60).collect();
@@ -106,7 +103,7 @@ fn definite_kernels_keep_their_proofs() {
     assert!(smallest(&x, &linear, &all) < 0.0);
     let row = |i: usize| &x[i * P..(i + 1) * P];
     let matrix: Vec<f64> = (0..3600).map(|at| naive_kernel(&linear, row(at / 60), row(at % 60))).collect();
-    let fit = common::fit(&request(&matrix, 60, &y, Loss::Hinge, Shape::Precomputed, CS));
+    let fit = fit(&request(&matrix, 60, &y, Loss::Hinge, Shape::Precomputed, CS));
     assert_eq!(fit.smallest_eigenvalue, None);
     assert!(fit.worst_gap() <= 1e-9);
 }
@@ -125,7 +122,8 @@ fn at_low_rank_the_landmarks_decide() {
     for solver in [Solver::Auto, Solver::Spectral] {
         let mut request = request(&x, P, &y, Loss::Hinge, INDEFINITE, CS);
         (request.folds, request.solver) = (thirds(80), solver);
-        let fit = fit_low_rank(&request, &indefinite, &control).unwrap().remove(0);
+        request.kernel = (&indefinite).into();
+        let fit = fit(&request);
         assert_no_proof(&fit.records);
         assert_eq!(fit.smallest_eigenvalue, indefinite.smallest_eigenvalue());
     }
@@ -134,29 +132,30 @@ fn at_low_rank_the_landmarks_decide() {
 #[test]
 fn the_multinomial_loss() {
     let (x, _) = data(60, P, 0.3, 6);
-    let y: Vec<usize> = (0..60).map(|i| i * 3 / 60).collect();
+    let y: Vec<f64> = (0..60).map(|i| f64::from(i * 3 / 60)).collect();
     let (rows, control) = (Rows::from_slice(&x, P).unwrap(), Control::default());
-    let mut request = Multinomial::new(rows, &y, kernel(INDEFINITE), CS);
-    request.folds = Folds::stratified(&y.iter().map(|y| *y as f64).collect::<Vec<_>>(), 3, 0).unwrap();
-    let exact = fit_multinomial(&request, &control).unwrap();
+    let mut request = Request::new(rows, vec![Task::new(Objective::Multinomial, &y)], kernel(INDEFINITE), CS);
+    request.folds = Folds::stratified(&y, 3, 0).unwrap();
+    let exact = fit(&request);
     assert_no_proof(&exact.records);
     assert!(exact.worst_gap().is_nan() && exact.smallest_eigenvalue.unwrap() < 0.0);
-    let nystrom = Nystrom::new(&rows, None, request.kernel, &Landmarks::Uniform, 30, None, 0, &control).unwrap();
-    let low_rank = fit_multinomial_low_rank(&request, &nystrom, &control).unwrap();
+    let uniform = Landmarks::Uniform;
+    let nystrom = Nystrom::new(&rows, None, kernel(INDEFINITE), &uniform, 30, None, 0, &control).unwrap();
+    let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
     assert_no_proof(&low_rank.records);
     assert_eq!(low_rank.smallest_eigenvalue, nystrom.smallest_eigenvalue());
 
-    request.kernel = kernel(Shape::Rbf);
-    assert_eq!(fit_multinomial(&request, &control).unwrap().smallest_eigenvalue, None);
+    request.kernel = kernel(Shape::Rbf).into();
+    assert_eq!(fit(&request).smallest_eigenvalue, None);
 }
 
 #[test]
 fn a_model_that_was_not_run_stays_so() {
     let (x, y) = data(400, P, 0.1, 7);
-    let cs = kernelpath::logspace(1e-3, 1e6, 3000);
+    let cs = kernelpath::logspace(1e-3, 1e6, 30_000);
     let request = request(&x, P, &y, Loss::Hinge, INDEFINITE, &cs);
     let control = Control::new(Some(std::time::Duration::from_millis(300)));
-    let fit = fit_paths(&request, &control).unwrap().remove(0);
+    let fit = kernelpath::fit(&request, &control).unwrap().remove(0);
     assert!(fit.timed_out);
     let (run, left): (Vec<&Record>, Vec<&Record>) =
         fit.records[0].iter().partition(|record| record.status == Status::Indefinite);

@@ -4,10 +4,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ALL_LOSSES, data, decision, request, split, targets};
+use common::{ALL_LOSSES, data, decision, request, split, targets, with};
 use kernelpath::{
-    Control, Error, Features, Folds, Landmarks, Loss, Nystrom, PathFit, Precision, Request, Rows, Settings, Shape,
-    Solver, Status, Storage, Task, fit_low_rank, fit_paths, logspace,
+    Control, Error, Features, Folds, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows, Settings,
+    Shape, Solver, Status, Storage, Task, logspace,
 };
 
 const P: usize = 3;
@@ -36,22 +36,25 @@ impl Case {
             let (test, train) = (0..n).partition(|i| i % 3 == k);
             split(train, test)
         });
-        Request {
-            folds: Folds::Splits(folds.collect()),
-            settings: Settings { tol: 1e-8, ..Settings::default() },
-            ..request(&self.x, P, &self.y, self.loss, Shape::Rbf, CS)
-        }
+        let mut request = request(&self.x, P, &self.y, self.loss, Shape::Rbf, CS);
+        request.folds = Folds::Splits(folds.collect());
+        request.settings.tol = 1e-8;
+        request
     }
 
     fn nystrom(&self, n_landmarks: usize) -> Nystrom {
-        let kernel = self.request().kernel;
+        let kernel = self.request().kernel.function();
         Nystrom::new(&self.rows(), None, kernel, &Landmarks::RpCholesky, n_landmarks, None, 3, &Control::default())
             .unwrap()
     }
 }
 
+fn at_low_rank<'a>(request: &Request<'a>, nystrom: &'a Nystrom) -> Request<'a> {
+    with(request, |r| r.kernel = nystrom.into())
+}
+
 fn fit(request: &Request, nystrom: &Nystrom) -> PathFit {
-    fit_low_rank(request, nystrom, &Control::default()).unwrap().remove(0)
+    common::fit(&at_low_rank(request, nystrom))
 }
 
 /// Both solve the same problems: objectives to the tolerance, held-out values to its root.
@@ -63,6 +66,7 @@ fn assert_same(a: &PathFit, b: &PathFit, tol: f64, what: &str) {
             assert!((p - q).abs() <= tol * p.abs().max(q.abs()), "{what}, fold {fold}: {p} {q}");
         }
     }
+    let piecewise_linear = matches!(a.objective, Objective::Scalar(loss) if loss.kinks(0.0).is_some());
     for (k, (of_a, of_b)) in a.oof.iter().zip(&b.oof).enumerate() {
         for (c, (f, g)) in of_a.iter().zip(of_b).enumerate() {
             // ½‖w − w*‖² ≤ gap, so f is within √(2 gap) times ‖z‖ ≤ 1, and b follows it.
@@ -70,7 +74,7 @@ fn assert_same(a: &PathFit, b: &PathFit, tol: f64, what: &str) {
             let slack = 4.0 * (2.0 * tol * objective).sqrt() + 1e-9;
             let worst = f.iter().zip(g).map(|(f, g)| (f - g).abs()).fold(0.0, f64::max);
             // Where no row is at a kink, b of a piecewise-linear loss is not unique.
-            assert!(a.loss.kinks(0.0).is_some() || worst <= slack, "{what}, fold {k}, C {}: {worst} {slack}", CS[c]);
+            assert!(piecewise_linear || worst <= slack, "{what}, fold {k}, C {}: {worst} {slack}", CS[c]);
         }
     }
 }
@@ -80,19 +84,17 @@ fn equals_the_exact_solvers_on_the_same_low_rank_kernel() {
     for (k, &loss) in ALL_LOSSES.iter().enumerate() {
         let case = Case::new(150, loss, k as u64);
         let nystrom = case.nystrom(20);
-        let solved = [Solver::Newton, Solver::Spectral].map(|solver| Request { solver, ..case.request() });
+        let solved = [Solver::Newton, Solver::Spectral].map(|solver| with(&case.request(), |r| r.solver = solver));
         let [low_rank, spectral] = solved.map(|request| fit(&request, &nystrom));
         assert_eq!((low_rank.solver, spectral.solver), ("newton", "spectral"));
         assert!(low_rank.worst_gap() <= 1e-8, "{loss:?} {}", low_rank.worst_gap());
         let z = Features::<f64>::compute(&nystrom, &case.rows(), Storage::Memory, &Control::default()).unwrap();
         let product = |i: usize, j: usize| z.row(i).iter().zip(z.row(j)).map(|(a, b)| a * b).sum::<f64>();
         let gram: Vec<f64> = (0..150).flat_map(|i| (0..150).map(move |j| (i, j))).map(|(i, j)| product(i, j)).collect();
-        let exact = Request {
-            x: Rows::from_slice(&gram, 150).unwrap(),
-            kernel: common::kernel(Shape::Precomputed),
-            ..case.request()
-        };
-        let exact = fit_paths(&exact, &Control::default()).unwrap().remove(0);
+        let exact = common::fit(&with(&case.request(), |r| {
+            r.x = Rows::from_slice(&gram, 150).unwrap();
+            r.kernel = common::kernel(Shape::Precomputed).into();
+        }));
         assert_same(&low_rank, &exact, 2e-8, &format!("{loss:?}"));
         assert_same(&spectral, &exact, 2e-8, &format!("{loss:?}, spectral"));
     }
@@ -102,9 +104,9 @@ fn equals_the_exact_solvers_on_the_same_low_rank_kernel() {
 fn all_rows_as_landmarks_give_the_exact_answer() {
     for loss in [Loss::Hinge, Loss::Logistic, Loss::Quantile { tau: 0.4 }] {
         let case = Case::new(80, loss, 11);
-        let exact = fit_paths(&case.request(), &Control::default()).unwrap().remove(0);
+        let exact = common::fit(&case.request());
         let all: Vec<usize> = (0..80).collect();
-        let kernel = case.request().kernel;
+        let kernel = case.request().kernel.function();
         let landmarks = Landmarks::Rows(all);
         let nystrom = Nystrom::new(&case.rows(), None, kernel, &landmarks, 0, None, 0, &Control::default()).unwrap();
         let low_rank = fit(&case.request(), &nystrom);
@@ -112,7 +114,7 @@ fn all_rows_as_landmarks_give_the_exact_answer() {
         // The coefficients of the landmarks predict what the path says of its folds' rows in training.
         let c = 2;
         let coef = &low_rank.coef[c];
-        let b = low_rank.records[3][c].b;
+        let b = low_rank.records[3][c].b[0];
         let f = decision(&case.rows(), &nystrom.landmarks(), coef, b, &kernel);
         let p: f64 = f.iter().zip(&case.y).map(|(f, y)| CS[c] * loss.value(*y, *f)).sum();
         assert!(p <= low_rank.records[3][c].certificate.primal * (1.0 + 1e-6), "{loss:?}");
@@ -132,7 +134,7 @@ fn where_the_rank_is_large_the_answer_is_the_same() {
         // On the kernel matrix, and in rank dimensions: of the features, the last hardly counts.
         let (on_matrix, reduced) = (nystrom(256), nystrom(255));
         let (a, b) = (fit(&case.request(), &on_matrix), fit(&case.request(), &reduced));
-        let exact = fit_paths(&Request { kernel, ..case.request() }, &Control::default()).unwrap().remove(0);
+        let exact = common::fit(&with(&case.request(), |r| r.kernel = kernel.into()));
         for ((a, b), exact) in
             a.records.iter().flatten().zip(b.records.iter().flatten()).zip(exact.records.iter().flatten())
         {
@@ -142,7 +144,7 @@ fn where_the_rank_is_large_the_answer_is_the_same() {
                 "{loss:?}: {p} {q} {r}"
             );
         }
-        let b = a.records[3][2].b;
+        let b = a.records[3][2].b[0];
         let f = decision(&case.rows(), &on_matrix.landmarks(), &a.coef[2], b, &kernel);
         let losses: f64 = f.iter().zip(&case.y).map(|(f, y)| CS[2] * loss.value(*y, *f)).sum();
         assert!(losses <= a.records[3][2].certificate.primal, "{loss:?}");
@@ -160,12 +162,11 @@ fn every_fold_equals_a_refit_on_its_rows() {
         for (fold, records) in folds.iter().zip(&whole.records) {
             let x: Vec<f64> = fold.train.iter().flat_map(|&i| case.x[i * P..(i + 1) * P].to_vec()).collect();
             let y: Vec<f64> = fold.train.iter().map(|&i| case.y[i]).collect();
-            let alone = Request {
-                x: Rows::from_slice(&x, P).unwrap(),
-                tasks: vec![Task::new(loss, &y)],
-                folds: Folds::None,
-                ..request.clone()
-            };
+            let alone = with(&request, |r| {
+                r.x = Rows::from_slice(&x, P).unwrap();
+                r.tasks = vec![Task::new(loss, &y)];
+                r.folds = Folds::None;
+            });
             let alone = fit(&alone, &nystrom);
             for (a, b) in records.iter().zip(&alone.records[0]) {
                 let (p, q) = (a.certificate.primal, b.certificate.primal);
@@ -181,20 +182,18 @@ fn a_weight_of_two_is_two_rows_and_of_none_is_none() {
         let case = Case::new(60, loss, 8);
         let nystrom = case.nystrom(12);
         let weight: Vec<f64> = (0..60).map(|i| f64::from([1, 2, 0, 3][i % 4])).collect();
-        let weighted = Request {
-            tasks: vec![Task { weight: Some(weight.clone()), ..Task::new(loss, &case.y) }],
-            folds: Folds::None,
-            ..case.request()
-        };
+        let weighted = with(&case.request(), |r| {
+            r.tasks = vec![Task::new(loss, &case.y).with_weight(Some(weight.clone()))];
+            r.folds = Folds::None;
+        });
         let repeated: Vec<usize> = (0..60).flat_map(|i| vec![i; weight[i] as usize]).collect();
         let x: Vec<f64> = repeated.iter().flat_map(|&i| case.x[i * P..(i + 1) * P].to_vec()).collect();
         let y: Vec<f64> = repeated.iter().map(|&i| case.y[i]).collect();
-        let rows = Request {
-            x: Rows::from_slice(&x, P).unwrap(),
-            tasks: vec![Task::new(loss, &y)],
-            folds: Folds::None,
-            ..case.request()
-        };
+        let rows = with(&case.request(), |r| {
+            r.x = Rows::from_slice(&x, P).unwrap();
+            r.tasks = vec![Task::new(loss, &y)];
+            r.folds = Folds::None;
+        });
         assert_same(&fit(&weighted, &nystrom), &fit(&rows, &nystrom), 2e-8, &format!("{loss:?}"));
     }
 }
@@ -206,11 +205,10 @@ fn a_task_on_some_rows_is_scored_on_all() {
     let rows: Vec<usize> = (0..90).filter(|i| i % 5 != 0).collect();
     let y: Vec<f64> = rows.iter().map(|&i| case.y[i]).collect();
     let weight: Vec<f64> = (0..90).map(|i| f64::from(u8::from(i % 5 != 0))).collect();
-    let tasks = vec![
-        Task { rows: Some(rows), ..Task::new(Loss::Hinge, &y) },
-        Task { weight: Some(weight), ..Task::new(Loss::Hinge, &case.y) },
-    ];
-    let fits = fit_low_rank(&Request { tasks, ..case.request() }, &nystrom, &Control::default()).unwrap();
+    let tasks =
+        vec![Task::new(Loss::Hinge, &y).on_rows(Some(rows)), Task::new(Loss::Hinge, &case.y).with_weight(Some(weight))];
+    let request = with(&at_low_rank(&case.request(), &nystrom), |r| r.tasks = tasks);
+    let fits = kernelpath::fit(&request, &Control::default()).unwrap();
     assert_same(&fits[0], &fits[1], 2e-8, "some rows");
     assert_eq!(fits[0].oof[0][0].len(), 30);
 }
@@ -220,9 +218,10 @@ fn threads_do_not_change_the_answer_and_single_precision_is_certified() {
     for loss in [Loss::Hinge, Loss::Dwd] {
         let case = Case::new(2000, loss, 4);
         let nystrom = case.nystrom(40);
-        let request = Request { precision: Precision::Single, settings: Settings::default(), ..case.request() };
+        let mut request = case.request();
+        (request.precision, request.settings) = (Precision::Single, Settings::default());
         let one = fit(&request, &nystrom);
-        let three = fit(&Request { threads: 3, ..request.clone() }, &nystrom);
+        let three = fit(&with(&request, |r| r.threads = 3), &nystrom);
         assert!(one.worst_gap() <= 1e-6, "{loss:?}: {}", one.worst_gap());
         assert_eq!(one.coef, three.coef, "{loss:?}");
         assert_eq!(one.oof, three.oof, "{loss:?}");
@@ -233,12 +232,13 @@ fn threads_do_not_change_the_answer_and_single_precision_is_certified() {
 fn what_needs_the_kernel_matrix_is_refused() {
     let case = Case::new(40, Loss::Hinge, 1);
     let nystrom = case.nystrom(10);
-    let refused = |request: Request| fit_low_rank(&request, &nystrom, &Control::default()).unwrap_err();
-    let error = refused(Request { folds: Folds::LeaveOneOut, ..case.request() });
+    let request = at_low_rank(&case.request(), &nystrom);
+    let refused = |request: Request| kernelpath::fit(&request, &Control::default()).unwrap_err();
+    let error = refused(with(&request, |r| r.folds = Folds::LeaveOneOut));
     assert!(matches!(error, Error::LowRank { .. }) && error.to_string().contains("cv=10"), "{error}");
-    let error = refused(Request { solver: Solver::ActiveSet, ..case.request() });
+    let error = refused(with(&request, |r| r.solver = Solver::ActiveSet));
     assert!(error.to_string().contains("newton"), "{error}");
-    assert!(fit(&Request { solver: Solver::Newton, ..case.request() }, &nystrom).worst_gap() <= 1e-8);
+    assert!(common::fit(&with(&request, |r| r.solver = Solver::Newton)).worst_gap() <= 1e-8);
 }
 
 #[test]
@@ -247,12 +247,14 @@ fn stops_when_asked_and_when_time_is_out() {
     let nystrom = case.nystrom(60);
     let cancelled = Control::default();
     cancelled.cancel();
-    assert_eq!(fit_low_rank(&case.request(), &nystrom, &cancelled).unwrap_err(), Error::Interrupted);
-    let cs = kernelpath::logspace(1e-3, 1e3, 2000);
-    let request = Request { cs: &cs, ..case.request() };
-    let fit = fit_low_rank(&request, &nystrom, &Control::new(Some(Duration::from_millis(200)))).unwrap().remove(0);
+    let request = at_low_rank(&case.request(), &nystrom);
+    assert_eq!(kernelpath::fit(&request, &cancelled).unwrap_err(), Error::Interrupted);
+    // More C's than any machine solves within the budget.
+    let cs = kernelpath::logspace(1e-3, 1e3, 10_000);
+    let request = with(&request, |r| r.cs = &cs);
+    let fit = kernelpath::fit(&request, &Control::new(Some(Duration::from_millis(200)))).unwrap().remove(0);
     assert!(fit.timed_out);
-    assert_eq!(fit.records[3][1999].status, Status::NotRun);
+    assert_eq!(fit.records[3][9999].status, Status::NotRun);
     assert_ne!(fit.records[3][0].status, Status::NotRun);
 }
 
@@ -264,8 +266,11 @@ fn a_large_c_is_reached_without_the_path_to_it() {
     let case = Case { y, ..case };
     let nystrom = case.nystrom(80);
     for c in [10.0, 1e3, 1e5] {
-        let request =
-            Request { cs: &[c], settings: Settings { max_iter: 3000, ..Settings::default() }, ..case.request() };
+        let cs = [c];
+        let request = with(&case.request(), |r| {
+            r.cs = &cs;
+            r.settings = Settings { max_iter: 3000, ..Settings::default() };
+        });
         let fit = fit(&request, &nystrom);
         assert!(fit.worst_gap() <= 1e-6, "C = {c}: {}", fit.worst_gap());
     }
@@ -281,10 +286,10 @@ fn rows_that_were_left_out_wrongly_are_not_left_out_again() {
         let mut label = |r: &[f64]| (3.0 * r[0]).sin() + r[1] * r[2] + 0.6 * (rng.f64() + rng.f64() - 1.0);
         let y: Vec<f64> = x.chunks(p).map(|r| label(r).signum()).collect();
         let (rows, cs) = (Rows::from_slice(&x, p).unwrap(), logspace(1e-2, 1e3, 15));
-        let settings = Settings { max_iter: 200, ..Settings::default() };
-        let request = Request { settings, ..request(&x, p, &y, Loss::Hinge, Shape::Rbf, &cs) };
+        let mut request = request(&x, p, &y, Loss::Hinge, Shape::Rbf, &cs);
+        request.settings = Settings { max_iter: 200, ..Settings::default() };
         let (rule, control) = (Landmarks::RpCholesky, Control::default());
-        let nystrom = Nystrom::new(&rows, None, request.kernel, &rule, 250, None, 3, &control).unwrap();
+        let nystrom = Nystrom::new(&rows, None, request.kernel.function(), &rule, 250, None, 3, &control).unwrap();
         let fit = fit(&request, &nystrom);
         for (record, c) in fit.records[0].iter().zip(&cs) {
             assert_eq!(record.status, Status::Converged, "C = {c}, {} steps", record.steps);

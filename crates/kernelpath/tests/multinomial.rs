@@ -2,36 +2,28 @@
 
 mod common;
 
-use common::{kernel, request};
+use common::{fit, kernel, request, with};
 use kernelpath::{
-    Control, Error, Features, Fold, Folds, Landmarks, Loss, Multinomial, MultinomialFit, Nystrom, Precision, Rows,
-    Settings, Shape, Status, Storage, fit_multinomial, fit_multinomial_low_rank,
+    Control, Error, Features, Fold, Folds, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows,
+    Shape, Status, Storage,
 };
 
 /// Rows around the corners of a polygon, a class each.
-fn clusters(n: usize, classes: usize, spread: f64, seed: u64) -> (Vec<f64>, Vec<usize>) {
+fn clusters(n: usize, classes: usize, spread: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let y: Vec<usize> = (0..n).map(|i| if i < classes { i } else { rng.usize(..classes) }).collect();
     let mut noise = || spread * (rng.f64() + rng.f64() + rng.f64() - 1.5);
     let angle = |class: usize| class as f64 * std::f64::consts::TAU / classes as f64;
     let x = y.iter().flat_map(|&class| [angle(class).cos() + noise(), angle(class).sin() + noise()]).collect();
-    (x, y)
+    (x, y.into_iter().map(|class| class as f64).collect())
 }
 
-fn multinomial<'a>(x: &'a [f64], y: &'a [usize], cs: &'a [f64]) -> Multinomial<'a> {
-    let mut request = Multinomial::new(Rows::from_slice(x, 2).unwrap(), y, kernel(Shape::Rbf), cs);
-    request.settings = Settings { tol: 1e-9, ..Settings::default() };
-    request.precision = Precision::Double;
-    request.threads = 1;
-    request
-}
-
-fn fit(request: &Multinomial) -> MultinomialFit {
-    fit_multinomial(request, &Control::default()).unwrap()
+fn multinomial<'a>(x: &'a [f64], y: &[f64], cs: &'a [f64]) -> Request<'a> {
+    request(x, 2, y, Objective::Multinomial, Shape::Rbf, cs)
 }
 
 /// √(2 gap P): how far two models of a problem can be from each other in the norm of K, which bounds f at each row.
-fn reach(fit: &MultinomialFit, fold: usize, c: usize) -> f64 {
+fn reach(fit: &PathFit, fold: usize, c: usize) -> f64 {
     let certificate = fit.records[fold][c].certificate;
     2.0 * (2.0 * (certificate.primal - certificate.dual).max(1e-15 * certificate.primal)).sqrt()
 }
@@ -48,14 +40,13 @@ const CS: &[f64] = &[1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0];
 fn every_model_reaches_the_tolerance() {
     for (classes, spread) in [(2, 1.0), (3, 0.3), (3, 1.0), (6, 1.0)] {
         let (x, y) = clusters(120, classes, spread, 1);
-        let targets: Vec<f64> = y.iter().map(|y| *y as f64).collect();
         for (precision, tol) in [(Precision::Double, 1e-9), (Precision::Single, 1e-6)] {
             let mut request = multinomial(&x, &y, CS);
-            request.folds = Folds::stratified(&targets, 3, 0).unwrap();
+            request.folds = Folds::stratified(&y, 3, 0).unwrap();
             (request.precision, request.settings.tol) = (precision, tol);
             let weight: Vec<f64> = (0..y.len()).map(|i| [1.0, 0.3, 2.0, 5.0][i % 4]).collect();
-            for weight in [None, Some(&weight[..])] {
-                request.weight = weight;
+            for weight in [None, Some(weight)] {
+                request.tasks[0].weight = weight;
                 let fit = fit(&request);
                 for record in fit.records.iter().flatten() {
                     assert_eq!(record.status, Status::Converged, "{classes} classes, {precision:?}: {record:?}");
@@ -84,7 +75,7 @@ fn large_c_is_reached_from_anywhere() {
 #[test]
 fn two_classes_are_the_logistic_loss_at_twice_the_c() {
     let (x, y) = clusters(80, 2, 1.0, 2);
-    let signs: Vec<f64> = y.iter().map(|y| 2.0 * *y as f64 - 1.0).collect();
+    let signs: Vec<f64> = y.iter().map(|y| 2.0 * y - 1.0).collect();
     let doubled: Vec<f64> = CS.iter().map(|c| 2.0 * c).collect();
     let ours = fit(&multinomial(&x, &y, CS));
     let binary = common::fit(&request(&x, 2, &signs, Loss::Logistic, Shape::Rbf, &doubled));
@@ -107,19 +98,21 @@ fn folds_are_refits() {
     for k in 0..3 {
         let Fold { train, test } = fold(k);
         let sub_x: Vec<f64> = train.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
-        let sub_y: Vec<usize> = train.iter().map(|&i| y[i]).collect();
+        let sub_y: Vec<f64> = train.iter().map(|&i| y[i]).collect();
         let naive = fit(&multinomial(&sub_x, &sub_y, &[0.1, 10.0]));
         for c in 0..2 {
-            let coef = &naive.coef[c];
+            let (coef, b) = (naive.coefficients(c), naive.intercepts(c));
+            assert_eq!(naive.coef[c], coef.concat());
+            assert_eq!(naive.records[0][c].b, b);
             let mut f = Vec::new();
             for &i in &test {
                 for class in 0..3 {
                     let row = |j: usize| {
                         let own =
                             common::naive_kernel(&kernel(Shape::Rbf), &x[2 * i..2 * i + 2], &sub_x[2 * j..2 * j + 2]);
-                        coef[class * train.len() + j] * own
+                        coef[class][j] * own
                     };
-                    f.push((0..train.len()).map(row).sum::<f64>() + naive.records[0][c].b[class]);
+                    f.push((0..train.len()).map(row).sum::<f64>() + b[class]);
                 }
             }
             assert_close(&ours.oof[k][c], &f, 2.0 * reach(&ours, k, c));
@@ -132,10 +125,10 @@ fn weights_are_repetitions() {
     let (x, y) = clusters(40, 3, 1.0, 4);
     let weight: Vec<f64> = (0..40).map(|i| [1.0, 0.0, 3.0][i % 3]).collect();
     let mut weighted = multinomial(&x, &y, &[0.1, 10.0]);
-    weighted.weight = Some(&weight);
+    weighted.tasks[0].weight = Some(weight.clone());
     let repeated: Vec<usize> = (0..40).flat_map(|i| std::iter::repeat_n(i, weight[i] as usize)).collect();
     let sub_x: Vec<f64> = repeated.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
-    let sub_y: Vec<usize> = repeated.iter().map(|&i| y[i]).collect();
+    let sub_y: Vec<f64> = repeated.iter().map(|&i| y[i]).collect();
     let (a, b) = (fit(&weighted), fit(&multinomial(&sub_x, &sub_y, &[0.1, 10.0])));
     for c in 0..2 {
         let (a, b) = (&a.records[0][c], &b.records[0][c]);
@@ -147,13 +140,12 @@ fn weights_are_repetitions() {
 #[test]
 fn low_rank_is_the_model_on_the_product_of_the_features() {
     let (x, y) = clusters(120, 4, 1.0, 9);
-    let targets: Vec<f64> = y.iter().map(|y| *y as f64).collect();
     let mut request = multinomial(&x, &y, CS);
-    request.folds = Folds::stratified(&targets, 3, 0).unwrap();
+    request.folds = Folds::stratified(&y, 3, 0).unwrap();
     let (none, control) = (None, Control::default());
     let nystrom =
-        Nystrom::new(&request.x, none, request.kernel, &Landmarks::KMeans, 25, Some(20), 0, &control).unwrap();
-    let low_rank = fit_multinomial_low_rank(&request, &nystrom, &control).unwrap();
+        Nystrom::new(&request.x, none, kernel(Shape::Rbf), &Landmarks::KMeans, 25, Some(20), 0, &control).unwrap();
+    let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
     assert!(low_rank.worst_gap() <= 1e-9);
 
     let z = Features::<f64>::compute(&nystrom, &request.x, Storage::Memory, &control).unwrap();
@@ -161,7 +153,7 @@ fn low_rank_is_the_model_on_the_product_of_the_features() {
     let product: Vec<f64> = (0..120 * 120).map(|at| dot(at / 120, at % 120)).collect();
     let mut exact = request.clone();
     exact.x = Rows::from_slice(&product, 120).unwrap();
-    exact.kernel = kernel(Shape::Precomputed);
+    exact.kernel = kernel(Shape::Precomputed).into();
     let exact = fit(&exact);
     for c in 0..CS.len() {
         for fold in 0..3 {
@@ -183,10 +175,10 @@ fn stopping_early_is_a_status_with_a_gap() {
     assert_eq!(record.status, Status::MaxIter);
     assert!(record.certificate.gap() > 1e-9 && record.certificate.gap() <= 1.0);
     let budget = Control::new(Some(std::time::Duration::from_nanos(1)));
-    assert!(matches!(fit_multinomial(&request, &budget), Err(Error::TimeBudget { .. })));
+    assert!(matches!(kernelpath::fit(&request, &budget), Err(Error::TimeBudget { .. })));
     let stopped = Control::default();
     stopped.cancel();
-    assert_eq!(fit_multinomial(&request, &stopped).unwrap_err(), Error::Interrupted);
+    assert_eq!(kernelpath::fit(&request, &stopped).unwrap_err(), Error::Interrupted);
 }
 
 #[test]
@@ -201,17 +193,21 @@ fn threads_change_nothing() {
 #[test]
 fn bad_input_is_an_error() {
     let (x, y) = clusters(30, 3, 1.0, 7);
-    let refused = |change: &dyn Fn(&mut Multinomial)| {
+    let refused = |change: &dyn Fn(&mut Request)| {
         let mut request = multinomial(&x, &y, &[1.0]);
         change(&mut request);
-        fit_multinomial(&request, &Control::default()).unwrap_err().to_string()
+        kernelpath::fit(&request, &Control::default()).unwrap_err().to_string()
     };
-    assert!(refused(&|r| r.y = &r.y[1..]).contains("y has length 29"));
-    assert!(refused(&|r| r.weight = Some(&[-1.0; 30])).contains("got -1 at row 0"));
+    assert!(refused(&|r| r.tasks[0].y = r.tasks[0].y[1..].to_vec()).contains("y has length 29"));
+    assert!(refused(&|r| r.tasks[0].weight = Some(vec![-1.0; 30])).contains("got -1 at row 0"));
     assert!(refused(&|r| r.folds = Folds::LeaveOneOut).contains("no leave-one-out"));
-    assert!(refused(&|r| r.y = &[0; 30]).contains("all 30 training rows have the same class"));
-    assert!(refused(&|r| r.y = &[usize::MAX; 30]).contains("the data: no training row of class 0"));
-    let fold = Fold { train: (0..30).filter(|&i| y[i] != 2).collect(), test: vec![0] };
+    assert!(refused(&|r| r.tasks[0].y = vec![0.0; 30]).contains("all 30 training rows have the same class"));
+    assert!(refused(&|r| r.tasks[0].y = vec![usize::MAX as f64; 30]).contains("the data: no training row of class 0"));
+    for value in [0.5, -1.0] {
+        let message = refused(&|r| r.tasks[0].y[3] = value);
+        assert_eq!(message, format!("classes must be whole numbers from 0 on, got {value} at row 3"));
+    }
+    let fold = Fold { train: (0..30).filter(|&i| y[i] != 2.0).collect(), test: vec![0] };
     let message = refused(&|r| r.folds = Folds::Splits(vec![fold.clone()]));
     assert!(message.contains("fold 0: no training row of class 2 of 3"), "{message}");
 }

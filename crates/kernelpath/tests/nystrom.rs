@@ -3,7 +3,7 @@
 mod common;
 
 use common::{data, decision, kernel, naive_kernel};
-use kernelpath::features::transform;
+use kernelpath::transform;
 use kernelpath::{Control, Csr, Error, Features, KernelFn, Landmarks, Nystrom, Result, Rows, RowsBuf, Shape, Storage};
 
 const SHAPES: &[Shape] = &[
@@ -433,7 +433,7 @@ fn errors_say_what_fits() {
 fn sparse_centroids_that_would_fill_the_memory_are_refused() {
     let (indptr, indices, values) = ([0_i64, 1, 2, 3], [5_i64, 9_000_000, 1 << 40], [1.0, 2.0, 3.0]);
     let x = Csr::new((1 << 40) + 1, &indptr[..], &indices[..], &values[..]).unwrap().into();
-    if kernelpath::gram::available_memory().is_some() {
+    if kernelpath::available_memory().is_some() {
         let message = failure(&x, kernel(Shape::Rbf), &Landmarks::KMeans, 3, None);
         assert!(message.contains("centroids are dense") && message.contains("rpcholesky"), "{message}");
     }

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use common::{data, fit, request};
 use kernelpath::{
-    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, Task, fit_paths,
-    logspace, select,
+    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, logspace, select,
 };
 
 fn error(change: impl FnOnce(&mut kernelpath::Request)) -> String {
     let (x, y) = data(20, 2, 0.3, 1);
     let mut request = request(&x, 2, &y, Loss::Hinge, Shape::Rbf, &[1.0]);
     change(&mut request);
-    fit_paths(&request, &Control::default()).unwrap_err().to_string()
+    kernelpath::fit(&request, &Control::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -40,7 +39,10 @@ fn bad_input_is_named() {
     assert!(error(|r| r.tasks[0].weight = Some(vec![0.0; r.tasks[0].y.len()])).contains("all weights are 0"));
     assert!(error(|r| r.tasks[0].weight = Some(vec![1.0])).contains("the weights"));
     assert!(error(|r| r.tasks[0].rows = Some((0..r.tasks[0].y.len()).rev().collect())).contains("rising order"));
-    assert!(error(|r| r.tasks[0].loss = Loss::Quantile { tau: 1.5 }).contains("tau must be between 0 and 1, got 1.5"));
+    assert!(
+        error(|r| r.tasks[0].objective = Loss::Quantile { tau: 1.5 }.into())
+            .contains("tau must be between 0 and 1, got 1.5")
+    );
     let one_class = (0..20).filter(|&i| data(20, 2, 0.3, 1).1[i] > 0.0).collect::<Vec<_>>();
     let folds = |train: Vec<usize>| {
         Folds::Splits(vec![Fold { train: (0..10).collect(), test: vec![11] }, Fold { train, test: vec![0] }])
@@ -55,11 +57,11 @@ fn precomputed_matrices_are_checked() {
     let k = [1.0, 0.5, 0.2, 0.5, 1.0, 0.1, 0.3, 0.1, 1.0];
     let y = [1.0, -1.0, 1.0];
     let mut request = request(&k, 3, &y, Loss::Hinge, Shape::Rbf, &[1.0]);
-    request.kernel = KernelFn::new(Shape::Precomputed, 1.0).unwrap();
-    let message = fit_paths(&request, &Control::default()).unwrap_err().to_string();
+    request.kernel = KernelFn::new(Shape::Precomputed, 1.0).unwrap().into();
+    let message = kernelpath::fit(&request, &Control::default()).unwrap_err().to_string();
     assert!(message.contains("symmetric") && message.contains("K[2, 0] = 0.3"), "{message}");
     request.x = Rows::from_slice(&k[..6], 2).unwrap();
-    let message = fit_paths(&request, &Control::default()).unwrap_err().to_string();
+    let message = kernelpath::fit(&request, &Control::default()).unwrap_err().to_string();
     assert!(message.contains("must be square, got 3 x 2"), "{message}");
 }
 
@@ -86,12 +88,12 @@ fn many_machines_are_planned_for() {
     let x: Vec<f64> = (0..n).map(|i| (0.37 * i as f64).sin()).collect();
     let cs = logspace(1e-3, 1e3, 100_000);
     let mut request = request(&x, 1, &[1.0, -1.0], Loss::Hinge, Shape::Rbf, &cs);
-    let task = |k: usize| Task { rows: Some(vec![2 * k, 2 * k + 1]), ..request.tasks[0].clone() };
+    let task = |k: usize| request.tasks[0].clone().on_rows(Some(vec![2 * k, 2 * k + 1]));
     request.tasks = (0..1000).map(task).collect();
     let fold = Fold { train: (0..n).collect(), test: (0..n).collect() };
     request.folds = Folds::Splits(vec![fold]);
     let started = Instant::now();
-    match fit_paths(&request, &Control::default()) {
+    match kernelpath::fit(&request, &Control::default()) {
         Err(Error::Memory { need, available, .. }) => assert!(need > available && need > 2_000_000_000_000),
         other => panic!("{:?}", other.map(|_| ())),
     }
@@ -121,13 +123,13 @@ fn interruption_is_heard_at_once() {
     // A kernel matrix and paths that would take minutes.
     for (n, p) in [(6000, 400), (3000, 2)] {
         let (x, y) = data(n, p, 0.0, 2);
-        let cs = logspace(1e-3, 1e5, 200);
+        let cs = logspace(1e-3, 1e5, 2000);
         let mut request = request(&x, p, &y, Loss::Hinge, Shape::Laplacian, &cs);
         request.threads = 2;
         request.folds = Folds::stratified(&y, 10, 0).unwrap();
         let control = Control::default();
         std::thread::scope(|scope| {
-            let handle = scope.spawn(|| fit_paths(&request, &control).map(|_| Instant::now()));
+            let handle = scope.spawn(|| kernelpath::fit(&request, &control).map(|_| Instant::now()));
             std::thread::sleep(Duration::from_millis(500));
             control.cancel();
             let asked = Instant::now();
@@ -140,12 +142,13 @@ fn interruption_is_heard_at_once() {
 #[test]
 fn a_time_budget_returns_what_there_is() {
     let (x, y) = data(1500, 3, 0.1, 3);
-    let cs = logspace(1e-4, 1e5, 400);
+    // More C's than any machine solves within the budget.
+    let cs = logspace(1e-4, 1e5, 10_000);
     let mut request = request(&x, 3, &y, Loss::Hinge, Shape::Rbf, &cs);
     request.folds = Folds::stratified(&y, 5, 0).unwrap();
     let control = Control::new(Some(Duration::from_millis(700)));
     let started = Instant::now();
-    let fit = fit_paths(&request, &control).unwrap().remove(0);
+    let fit = kernelpath::fit(&request, &control).unwrap().remove(0);
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     assert!(fit.timed_out);
     let done = fit.records.iter().flatten().filter(|r| r.status == Status::Converged).count();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{data, kernel};
-use kernelpath::gram::kernel_matrix;
+use kernelpath::kernel_matrix;
 use kernelpath::{Bandwidth, Control, Csr, Error, Kernel, Rows, Shape, Svc};
 use proptest::prelude::*;
 

@@ -4,14 +4,13 @@
 
 mod common;
 
-use common::{data, kernel, request};
-use kernelpath::certificate::{Claim, KernelError, certify};
-use kernelpath::gram::{Gram, kernel_matrix};
+use common::{data, kernel, request, with};
 use kernelpath::{
-    Bandwidth, Calibration, Control, Features, Folds, Kernel, Landmarks, Loss, Method, Model, Multinomial, Nystrom,
-    Returned, Rows, Settings, Shape, Solver, Storage, Svc, Task, fit_low_rank, fit_multinomial,
-    fit_multinomial_low_rank, fit_paths, verify, verify_low_rank, verify_multinomial, verify_multinomial_low_rank,
+    Bandwidth, Calibration, Control, Features, Folds, Kernel, Landmarks, Loss, Method, Model, Nystrom, Objective,
+    Request, Returned, Rows, Settings, Shape, Solver, Storage, Svc, Task, fit, verify,
 };
+use kernelpath::{Claim, KernelError, certify};
+use kernelpath::{Gram, kernel_matrix};
 
 const P: usize = 3;
 const N: usize = 150;
@@ -38,15 +37,16 @@ fn the_global_pool_is_never_started() {
     Calibration::fit(Method::Isotonic, &y, &y.iter().map(|y| *y > 0.0).collect::<Vec<_>>(), None).unwrap();
     let claim = Claim { weight: &[1.0; N], beta: &[0.0; N], b: 0.0, k_beta: &[0.0; N] };
     certify(Loss::Logistic, &y, &[claim], &KernelError::new(0.0, &[1.0; N]), 0.0, |theta| {
-        vec![vec![0.0; N]; theta.len()]
-    });
+        Ok(vec![vec![0.0; N]; theta.len()])
+    })
+    .unwrap();
 
     let rules = [Landmarks::KMeans, Landmarks::RpCholesky, Landmarks::Uniform, Landmarks::Rows((0..20).collect())];
     let found = rules.map(|rule| Nystrom::new(&rows, None, rbf, &rule, 20, None, 0, &control).unwrap());
     let nystrom = &found[0];
     Features::<f32>::compute(nystrom, &rows, Storage::Memory, &control).unwrap();
     let (landmarks, map) = (nystrom.landmarks(), nystrom.map());
-    kernelpath::features::transform::<f64>(&rows, &landmarks, map, &rbf, 0, &control).unwrap();
+    kernelpath::transform::<f64>(&rows, &landmarks, map, &rbf, 0, &control).unwrap();
 
     let cs = [0.1, 1.0];
     let settings = Settings { tol: 1e-4, ..Settings::default() };
@@ -58,33 +58,30 @@ fn the_global_pool_is_never_started() {
         (Solver::ClosedForm, Loss::Squared),
     ] {
         for folds in [folds.clone(), Folds::LeaveOneOut] {
-            let request = kernelpath::Request {
-                solver,
-                folds,
-                settings,
-                threads: 0,
-                ..request(&x, P, &y, loss, Shape::Rbf, &cs)
-            };
-            fit_paths(&request, &control).unwrap();
+            let mut request = request(&x, P, &y, loss, Shape::Rbf, &cs);
+            (request.solver, request.folds, request.settings, request.threads) = (solver, folds, settings, 0);
+            fit(&request, &control).unwrap();
             if solver != Solver::ClosedForm && request.folds != Folds::LeaveOneOut {
-                fit_low_rank(&request, nystrom, &control).unwrap();
+                fit(&with(&request, |r| r.kernel = nystrom.into()), &control).unwrap();
             }
         }
     }
     let task = Task::new(Loss::Hinge, &y);
-    verify(&rows, &rbf, &task, Returned { c: 1.0, coef: &[0.0; N], b: &[0.0] }, 0, &control).unwrap();
+    let model = Returned { c: 1.0, coef: &[0.0; N], b: &[0.0] };
+    verify(&rows, rbf.into(), &task, model, settings, 0, &control).unwrap();
     let landmark_coef = vec![0.0; 3 * map.nrows()];
     let model = Returned { c: 1.0, coef: &landmark_coef[..map.nrows()], b: &[0.0] };
-    verify_low_rank(&rows, nystrom, &task, model, settings, 0, &control).unwrap();
+    verify(&rows, nystrom.into(), &task, model, settings, 0, &control).unwrap();
 
-    let y: Vec<usize> = (0..N).map(|i| i % 3).collect();
-    let request = Multinomial { settings, ..Multinomial::new(rows, &y, rbf, &cs[..1]) };
-    fit_multinomial(&request, &control).unwrap();
-    fit_multinomial_low_rank(&request, nystrom, &control).unwrap();
+    let task = Task::new(Objective::Multinomial, &(0..N).map(|i| (i % 3) as f64).collect::<Vec<_>>());
+    let mut request = Request::new(rows, vec![task.clone()], rbf, &cs[..1]);
+    request.settings = settings;
+    fit(&request, &control).unwrap();
+    fit(&with(&request, |r| r.kernel = nystrom.into()), &control).unwrap();
     let model = Returned { c: cs[0], coef: &[0.0; 3 * N], b: &[0.0; 3] };
-    verify_multinomial(&rows, &rbf, &y, None, model, 0, &control).unwrap();
+    verify(&rows, rbf.into(), &task, model, settings, 0, &control).unwrap();
     let model = Returned { coef: &landmark_coef, ..model };
-    verify_multinomial_low_rank(&request, nystrom, model, &control).unwrap();
+    verify(&rows, nystrom.into(), &task, model, settings, 0, &control).unwrap();
 
     // Fails if there is one already.
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("a call started the global pool");

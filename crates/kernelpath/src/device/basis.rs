@@ -1,19 +1,21 @@
-//! Orthonormal bases in which K is diagonal: all eigenvectors of a kernel matrix, or those that a low-rank kernel has.
+//! Orthonormal bases in which K is diagonal: all eigenvectors of a kernel matrix, or those of a low-rank kernel that
+//! are not in its null space.
 
 use faer::Mat;
 
-use super::{Decomposition, Device, Spectrum, eigen};
-use crate::design::{Accuracy, Design};
+use crate::device::{Decomposition, Device, Spectrum};
 use crate::error::Result;
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::{Accuracy, Design};
+use crate::numeric::eigen::eigen;
 use crate::observe::Control;
-use crate::solver::Working;
 
 /// Directions whose eigenvalue is this small, relative to the largest, are left out of a low-rank basis.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Groups of rows whose part of ZᵀZ is summed side by side. Their number sets the order of summation, so it must not
-/// depend on the threads; each group takes a matrix of rank² doubles, and more groups than this would weigh beside the
-/// features.
+/// Groups of rows whose parts of ZᵀZ are summed side by side. The number of groups sets the order of summation, so it
+/// must not depend on the threads. Each group takes a matrix of rank² doubles: more groups would take much memory
+/// beside the features.
 const GROUPS: usize = 4;
 
 /// An orthonormal basis U on a device. The passes of the spectral engine are products with it.
@@ -53,10 +55,11 @@ impl<D: Device> Basis<D> for Eigenvectors<'_, D> {
     }
 }
 
-/// The eigenvectors of K = ZZᵀ that are not in its null space, and what they miss of the vector 1.
+/// The eigenvectors of K = ZZᵀ that are not in its null space, and one vector more for what they miss of the vector 1.
 ///
-/// With ZᵀZ = VΣ²Vᵀ they are U = ZVΣ⁻¹, and e = (1 − UUᵀ1)/‖1 − UUᵀ1‖, of eigenvalue 0, completes them: all that the
-/// engine asks of a β outside their span is its sum. So the basis is [Z 1]·T with a small T, and is never formed.
+/// With ZᵀZ = VΣ²Vᵀ the eigenvectors are U = ZVΣ⁻¹. The vector e = (1 − UUᵀ1)/‖1 − UUᵀ1‖, of eigenvalue 0, completes
+/// them: for a β outside their span, all that the engine asks for is the sum of β. So the basis is [Z 1]·T with a small
+/// T, and is never formed.
 pub(crate) struct OfFeatures<'a, T, D: Device> {
     design: Design<'a, T>,
     map: D::Matrix,
@@ -94,7 +97,7 @@ impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
         Ok((Self { design, map, weights }, Spectrum { values, ones }))
     }
 
-    /// w of the β with these coordinates.
+    /// w = Zᵀβ for the β with these coordinates.
     pub fn weights(&self, coordinates: &[f64]) -> Vec<f64> {
         let Self { weights, .. } = self;
         (0..weights.nrows()).map(|j| (0..weights.ncols()).map(|k| weights[(j, k)] * coordinates[k]).sum()).collect()

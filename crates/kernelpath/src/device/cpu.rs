@@ -1,28 +1,22 @@
 //! The processor: faer products, shared out among the threads in fixed bands.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
-
-use faer::diag::Diag;
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::{Mat, MatRef, Par, Side, Spec};
+use faer::{Mat, MatRef};
 use rayon::prelude::*;
 
-use super::{Block, Device, Spectrum};
-use crate::data::Rows;
-use crate::design::{Accuracy, Design, product};
-use crate::error::{Error, Result};
-use crate::features::Map;
-use crate::gram::{Entry, Gram};
-use crate::loss::Smoothed;
-use crate::memory;
+use crate::device::{Block, Device, Spectrum};
+use crate::error::Result;
+use crate::kernel::gram::Gram;
+use crate::loss::smoothed::Smoothed;
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::{Accuracy, Design, product};
+use crate::numeric::eigen::eigen;
+use crate::numeric::entry::Entry;
+use crate::numeric::memory;
+use crate::numeric::simd::{dot, vectorise};
 use crate::observe::Control;
-use crate::simd::vectorise;
-use crate::solver::Working;
 
 /// Rows of a product that one thread computes.
-const BAND: usize = 128;
+const ROWS_PER_THREAD: usize = 128;
 
 /// The processor.
 pub(crate) struct Cpu;
@@ -31,14 +25,14 @@ pub(crate) struct Cpu;
 fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Result<Mat<f64>> {
     let (rows, columns) = (a.nrows(), b.ncols());
     let mut out = zeros(rows, columns)?;
-    // The bands.
+    // Room for the bands.
     memory::check_block(rows * columns * size_of::<R>(), PRODUCT)?;
-    let starts: Vec<usize> = (0..rows).step_by(BAND).collect();
+    let starts: Vec<usize> = (0..rows).step_by(ROWS_PER_THREAD).collect();
     let bands: Vec<Mat<R>> =
-        starts.into_par_iter().map(|start| product(a.subrows(start, BAND.min(rows - start)), b)).collect();
+        starts.into_par_iter().map(|start| product(a.subrows(start, ROWS_PER_THREAD.min(rows - start)), b)).collect();
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
-        for (part, band) in column.chunks_mut(BAND).zip(&bands) {
+        for (part, band) in column.chunks_mut(ROWS_PER_THREAD).zip(&bands) {
             part.iter_mut().zip(band.col_as_slice(c)).for_each(|(out, value)| *out = value.wide());
         }
     }
@@ -48,78 +42,12 @@ fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Result<Mat<f64>> {
 /// What errors call the matrices of a step.
 const PRODUCT: &str = "a product with the eigenvectors";
 
-fn zeros(rows: usize, columns: usize) -> Result<Mat<f64>> {
+pub(crate) fn zeros(rows: usize, columns: usize) -> Result<Mat<f64>> {
     memory::matrix(rows, columns, PRODUCT, |_, _| 0.0)
 }
 
 fn narrow(a: &Mat<f64>) -> Result<Mat<f32>> {
     memory::matrix(a.nrows(), a.ncols(), "the eigenvectors in single precision", |i, j| a[(i, j)] as f32)
-}
-
-/// What errors call the decomposition.
-const DECOMPOSITION: &str = "the eigendecomposition";
-
-fn work_space(n: usize) -> StackReq {
-    self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default())
-}
-
-/// Bytes that the eigenvectors of a matrix of order `n` and the space to find them take, beside the matrix.
-pub(crate) fn eigen_bytes(n: usize) -> u64 {
-    8 * n as u64 * n as u64 + work_space(n).size_bytes() as u64 + memory::space_of_thread()
-}
-
-/// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
-pub(crate) fn eigen(k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
-    let rows = k.nrows();
-    // All memory is taken here, where its lack is an error.
-    memory::check_block(eigen_bytes(rows) as usize, DECOMPOSITION)?;
-    let mut basis = memory::matrix(rows, rows, DECOMPOSITION, |_, _| 0.0)?;
-    let mut space =
-        MemBuffer::try_new(work_space(rows)).map_err(|_| memory::out_of_memory(eigen_bytes(rows), DECOMPOSITION))?;
-    left_behind(rows, control, move || {
-        let mut values = Diag::<f64>::zeros(rows);
-        let stack = MemStack::new(&mut space);
-        let (u, s) = (basis.as_mut(), values.as_mut());
-        self_adjoint_evd(k.as_ref(), s, Some(u), Par::Seq, stack, Spec::default()).ok()?;
-        Some((values.column_vector().iter().copied().collect(), basis))
-    })
-}
-
-/// The eigenvalues of a symmetric matrix, ascending.
-pub(crate) fn eigenvalues(k: Mat<f64>, control: &Control) -> Result<Vec<f64>> {
-    memory::check_block(eigen_bytes(k.nrows()) as usize, DECOMPOSITION)?;
-    left_behind(k.nrows(), control, move || k.self_adjoint_eigenvalues(Side::Lower).ok())
-}
-
-/// Whether a symmetric matrix has a Cholesky factor.
-pub(crate) fn has_cholesky(k: Mat<f64>, control: &Control) -> Result<bool> {
-    memory::check_block(2 * size_of::<f64>() * k.nrows() * k.nrows(), "a factor of the kernel matrix")?;
-    left_behind(k.nrows(), control, move || Some(k.llt(Side::Lower).is_ok()))
-}
-
-/// A decomposition of a matrix of so many rows, which is `None` if it does not converge.
-///
-/// In a thread of its own, since it cannot be interrupted: when the fit is, it is left behind.
-fn left_behind<R: Send + 'static>(
-    rows: usize,
-    control: &Control,
-    decompose: impl FnOnce() -> Option<R> + Send + 'static,
-) -> Result<R> {
-    let failed = |reason: &str| Error::Eigen { rows, reason: reason.to_string() };
-    let (send, receive) = channel();
-    std::thread::Builder::new()
-        .spawn(move || {
-            let _ = send.send(decompose());
-        })
-        .map_err(|error| failed(&error.to_string()))?;
-    loop {
-        match receive.recv_timeout(Duration::from_millis(50)) {
-            Ok(Some(decomposition)) => return Ok(decomposition),
-            Ok(None) => return Err(failed("it did not converge")),
-            Err(RecvTimeoutError::Timeout) => control.check()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended")),
-        }
-    }
 }
 
 impl Device for Cpu {
@@ -193,18 +121,6 @@ impl Device for Cpu {
         self.upload(z.rank() + 1, &products)
     }
 
-    fn features<T: Entry>(
-        &self,
-        map: &Map,
-        x: &Rows,
-        rows: &[usize],
-        out: &mut [T],
-        residues: &mut [i16],
-        control: &Control,
-    ) -> Result<()> {
-        map.fill(x, rows, out, residues, control)
-    }
-
     fn pass<T: Working>(
         &self,
         z: Design<T>,
@@ -249,6 +165,10 @@ impl Device for Cpu {
         memory::matrix(a.nrows(), columns.len(), PRODUCT, |i, c| a[(i, columns[c])])
     }
 
+    fn rows(&self, a: &Mat<f64>, rows: &[usize]) -> Result<Mat<f64>> {
+        memory::matrix(a.ncols(), rows.len(), "the rows of a fold", |k, i| a[(rows[i], k)])
+    }
+
     fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Mat<f64>, f: &Mat<f64>, b: &[f64]) -> Result<Mat<f64>> {
         let mut out = zeros(f.nrows(), f.ncols())?;
         columns_mut(&mut out).collect::<Vec<_>>().into_par_iter().enumerate().for_each(|(c, out)| {
@@ -265,13 +185,30 @@ impl Device for Cpu {
         Ok(out)
     }
 
-    fn advance(
+    fn resolvent(&self, values: &[f64], curvature: &[f64]) -> Result<Mat<f64>> {
+        memory::matrix(values.len(), curvature.len(), PRODUCT, |k, c| 1.0 / (1.0 + curvature[c] * values[k]))
+    }
+
+    fn combine(&self, terms: &[(&Mat<f64>, &[f64])]) -> Result<Mat<f64>> {
+        let (rows, columns) = terms.first().map_or((0, 0), |(a, _)| (a.nrows(), a.ncols()));
+        memory::matrix(rows, columns, PRODUCT, |i, c| terms.iter().map(|(a, scale)| scale[c] * a[(i, c)]).sum())
+    }
+
+    fn hadamard(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
+        memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, c| a[(i, c)] * b[(i, c)])
+    }
+
+    fn column_dots(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Vec<f64>> {
+        Ok((0..a.ncols()).map(|c| dot(a.col_as_slice(c), b.col_as_slice(c))).collect())
+    }
+
+    fn fused_step(
         &self,
         block: &mut Block<Mat<f64>>,
         pulls: &Mat<f64>,
         spectrum: &Spectrum,
         curvature: &[f64],
-    ) -> Result<Vec<f64>> {
+    ) -> Result<Option<Vec<f64>>> {
         let Block { coordinates, ahead, b, b_ahead, momentum } = block;
         let columns: Vec<Moving> = (columns_mut(coordinates).zip(columns_mut(ahead)))
             .zip(b.iter_mut().zip(b_ahead).zip(momentum))
@@ -284,11 +221,11 @@ impl Device for Cpu {
                 || column.advance(pulls, spectrum, cm),
             )
         };
-        Ok(columns.into_par_iter().zip(curvature).enumerate().map(gap).collect())
+        Ok(Some(columns.into_par_iter().zip(curvature).enumerate().map(gap).collect()))
     }
 }
 
-/// The columns of a matrix, to be written side by side.
+/// The columns of a matrix, to be written in parallel.
 fn columns_mut(matrix: &mut Mat<f64>) -> impl Iterator<Item = &mut [f64]> {
     matrix.col_iter_mut().filter_map(|column| Some(column.try_as_col_major_mut()?.as_slice_mut()))
 }
@@ -361,7 +298,7 @@ mod tests {
                 assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-10));
             }
         };
-        // With the last row, that of the intercept, 0.
+        // The last row, which belongs to the intercept, is 0.
         let mut w = columns(rank + 1);
         for w in &mut w {
             w[rank] = 0.0;

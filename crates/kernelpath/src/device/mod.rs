@@ -1,33 +1,33 @@
 //! Where the linear algebra of the spectral engine and of low-rank features runs.
 //!
-//! A device owns matrices (column after column) and knows the few operations the engines need, each of
-//! them large: products, one eigendecomposition, and maps fused with their reductions; of features, the blocks of
-//! kernel values they are made from and the passes over them.
+//! A device owns matrices (stored column after column) and offers the few operations that the engines need, each of
+//! them large: products, one eigendecomposition, maps fused with their reductions, and passes over features.
 
-mod basis;
-mod cpu;
+pub(crate) mod basis;
+pub(crate) mod cpu;
+pub(crate) mod place;
 
-pub(crate) use basis::{Basis, Eigenvectors, OfFeatures};
-pub(crate) use cpu::{Cpu, eigen, eigen_bytes, eigenvalues, has_cholesky};
+/// The device of unit tests that need one by its type.
+#[cfg(test)]
+pub(crate) use cpu::Cpu as TestDevice;
 
 use faer::Mat;
 
-use crate::data::Rows;
-use crate::design::{Accuracy, Design};
 use crate::error::Result;
-use crate::features::Map;
-use crate::gram::{Entry, Gram};
-use crate::loss::Smoothed;
+use crate::kernel::gram::Gram;
+use crate::loss::smoothed::Smoothed;
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::{Accuracy, Design};
+use crate::numeric::entry::Entry;
 use crate::observe::Control;
-use crate::solver::Working;
 
 /// Problems in work on a device: columns, each with its own C and its own weights.
 pub(crate) struct Block<M> {
     /// Uᵀβ of the last step.
     pub coordinates: M,
-    /// Where the next step starts: the last one, carried on.
+    /// Where the next step starts: the last step, carried on by its momentum.
     pub ahead: M,
-    /// Intercepts of both.
+    /// Intercepts of the last step, and of where the next one starts.
     pub b: Vec<f64>,
     pub b_ahead: Vec<f64>,
     /// Nesterov's t of each column.
@@ -70,7 +70,8 @@ pub(crate) trait Device: Sync {
     fn narrow(&self, matrix: &Self::Matrix) -> Result<Self::Narrow>;
     /// The kernel matrix.
     fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Self::Matrix>;
-    /// K = UΛUᵀ: the eigenvalues (negative ones, which are rounding unless K is indefinite, as 0) and U.
+    /// K = UΛUᵀ: the eigenvalues and U. Negative eigenvalues, which are rounding unless K is indefinite, are returned
+    /// as 0.
     fn eigh(&self, k: Self::Matrix, control: &Control) -> Result<(Vec<f64>, Self::Matrix)>;
     /// A·B.
     fn times(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
@@ -96,17 +97,6 @@ pub(crate) trait Device: Sync {
         accuracy: Accuracy,
         control: &Control,
     ) -> Result<Self::Matrix>;
-    /// The features of these rows of `x`, row after row: blocks of kernel values times a small matrix. Corrections go to
-    /// `residues`, unless that is empty.
-    fn features<T: Entry>(
-        &self,
-        map: &Map,
-        x: &Rows,
-        rows: &[usize],
-        out: &mut [T],
-        residues: &mut [i16],
-        control: &Control,
-    ) -> Result<()>;
     /// Z·W for vectors of the host.
     fn pass<T: Working>(
         &self,
@@ -123,7 +113,8 @@ pub(crate) trait Device: Sync {
         accuracy: Accuracy,
         control: &Control,
     ) -> Result<Vec<Vec<f64>>>;
-    /// The upper triangle of [Z 1]ᵀ S [Z 1] in the precision of R, summed over `groups` of rows side by side.
+    /// The upper triangle of [Z 1]ᵀ S [Z 1] in the precision of R. The sums over `groups` groups of rows are taken side
+    /// by side.
     fn curvature<T: Working, R: Working>(
         &self,
         z: Design<T>,
@@ -133,8 +124,10 @@ pub(crate) trait Device: Sync {
     ) -> Result<Mat<R>>;
     /// diag(scale)·A.
     fn scale_rows(&self, scale: &[f64], a: &Self::Matrix) -> Result<Self::Matrix>;
-    /// The columns named.
+    /// The columns of A with these numbers.
     fn select(&self, a: &Self::Matrix, columns: &[usize]) -> Result<Self::Matrix>;
+    /// The rows of A with these numbers, as columns.
+    fn rows(&self, a: &Self::Matrix, rows: &[usize]) -> Result<Self::Matrix>;
     /// θ = weight · a(f + b), row by row; `weight` holds C·w.
     fn pulls(
         &self,
@@ -144,13 +137,23 @@ pub(crate) trait Device: Sync {
         f: &Self::Matrix,
         b: &[f64],
     ) -> Result<Self::Matrix>;
-    /// The step from `ahead`, given Uᵀθ there, for curvatures C·M; then the momentum, restarted where it
-    /// points uphill. Returns ½(θ − β)ᵀK(θ − β) at `ahead`: the gap there, but for what Σθ misses of 0.
-    fn advance(
+    /// 1 / (1 + cm·λ): a row for each of `values`, a column for each of `curvature`.
+    fn resolvent(&self, values: &[f64], curvature: &[f64]) -> Result<Self::Matrix>;
+    /// The sum of matrices, each with its columns multiplied by numbers.
+    fn combine(&self, terms: &[(&Self::Matrix, &[f64])]) -> Result<Self::Matrix>;
+    /// The products of entries.
+    fn hadamard(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Self::Matrix>;
+    /// The inner product of each column of A with that of B.
+    fn column_dots(&self, a: &Self::Matrix, b: &Self::Matrix) -> Result<Vec<f64>>;
+    /// The step of the spectral engine as one operation, if the device has one. It must do what the engine's own
+    /// definition does.
+    fn fused_step(
         &self,
-        block: &mut Block<Self::Matrix>,
-        pulls: &Self::Matrix,
-        spectrum: &Spectrum,
-        curvature: &[f64],
-    ) -> Result<Vec<f64>>;
+        _block: &mut Block<Self::Matrix>,
+        _pulls: &Self::Matrix,
+        _spectrum: &Spectrum,
+        _curvature: &[f64],
+    ) -> Result<Option<Vec<f64>>> {
+        Ok(None)
+    }
 }

@@ -6,21 +6,23 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
+use std::sync::Arc;
 
-use crate::device::{Cpu, Decomposition, Device, Spectrum};
+use crate::certify::record::{Outcome, Status};
+use crate::device::{Decomposition, Device};
 use crate::error::Result;
-use crate::gram::Entry;
-use crate::ledger::{Ledger, Solution};
-use crate::memory;
+use crate::loss::scalar::Loss;
+use crate::numeric::memory;
 use crate::observe::Control;
-use crate::path::rising;
-use crate::problem::{Outcome, Status};
+use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
 
-/// The decomposition of one Gram matrix.
-pub(crate) struct ClosedForm<'a> {
-    basis: &'a Mat<f64>,
-    spectrum: &'a Spectrum,
-    /// The targets less their mean, which H maps to 0 and only rounding would bring in.
+/// The squared loss on one decomposition. All weights must be 0 or 1, and in the refit no row may be left out.
+pub(crate) struct ClosedForm<'a, D: Device> {
+    device: &'a D,
+    decomposition: &'a Decomposition<D::Matrix>,
+    /// The rows that each problem holds out.
+    held_out: Vec<Vec<usize>>,
+    /// The targets less their mean. H maps the mean to 0, so that it would bring in nothing but rounding.
     centred: Vec<f64>,
     mean: f64,
     control: &'a Control,
@@ -33,99 +35,151 @@ struct At {
     sum: f64,
 }
 
-/// A model: β and b.
+/// A model: β and b, and the rows it holds out.
+#[derive(Clone)]
 pub(crate) struct Fitted {
-    pub beta: Vec<f64>,
-    pub b: f64,
+    held_out: Vec<usize>,
+    beta: Vec<f64>,
+    b: f64,
 }
 
-impl<'a> ClosedForm<'a> {
-    pub fn new(y: &[f64], decomposition: &'a Decomposition<Mat<f64>>, control: &'a Control) -> Self {
-        let Decomposition { basis, spectrum } = decomposition;
+const SOLVED: Outcome = Outcome { status: Status::Converged, steps: 1 };
+
+impl<'a, D: Device> ClosedForm<'a, D> {
+    pub fn new(
+        y: &[f64],
+        device: &'a D,
+        decomposition: &'a Decomposition<D::Matrix>,
+        weights: &[Arc<[f64]>],
+        control: &'a Control,
+    ) -> Self {
         let mean = y.iter().sum::<f64>() / y.len() as f64;
         let centred = y.iter().map(|y| y - mean).collect();
-        Self { basis, spectrum, centred, mean, control }
+        let held_out = |weight: &Arc<[f64]>| (0..weight.len()).filter(|&i| weight[i] == 0.0).collect();
+        Self { device, decomposition, held_out: weights.iter().map(held_out).collect(), centred, mean, control }
     }
 
     fn at(&self, c: f64) -> Result<At> {
-        let inverse: Vec<f64> = self.spectrum.values.iter().map(|v| 1.0 / (v + 0.5 / c)).collect();
-        let coordinates: Vec<f64> = self.spectrum.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
-        let sum = self.spectrum.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
-        let g1 =
-            Cpu.download(&Cpu.times(self.basis, &Cpu.upload(self.spectrum.values.len(), &[coordinates])?)?)?.remove(0);
+        let (device, spectrum) = (self.device, &self.decomposition.spectrum);
+        let inverse: Vec<f64> = spectrum.values.iter().map(|v| 1.0 / (v + 0.5 / c)).collect();
+        let coordinates: Vec<f64> = spectrum.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
+        let sum = spectrum.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
+        let coordinates = device.upload(spectrum.values.len(), &[coordinates])?;
+        let g1 = device.download(&device.times(&self.decomposition.basis, &coordinates)?)?.remove(0);
         Ok(At { inverse, g1, sum })
     }
 
     /// Hy and b for each column of targets.
-    fn models(&self, at: &At, targets: &[Vec<f64>]) -> Result<Vec<Fitted>> {
-        let targets_matrix = Cpu.upload(self.spectrum.values.len(), targets)?;
-        let coordinates = Cpu.transposed_times(self.basis, &targets_matrix)?;
-        let products = Cpu.times(self.basis, &Cpu.scale_rows(&at.inverse, &coordinates)?)?;
+    fn models(&self, at: &At, targets: &[Vec<f64>]) -> Result<Vec<(Vec<f64>, f64)>> {
+        let (device, basis) = (self.device, &self.decomposition.basis);
+        let uploaded = device.upload(at.g1.len(), targets)?;
+        let coordinates = device.transposed_times(basis, &uploaded)?;
+        let products = device.times(basis, &device.scale_rows(&at.inverse, &coordinates)?)?;
         let model = |(mut beta, y): (Vec<f64>, &Vec<f64>)| {
             let b = at.g1.iter().zip(y).map(|(g, y)| g * y).sum::<f64>() / at.sum;
             for (beta, g) in beta.iter_mut().zip(&at.g1) {
                 *beta -= b * g;
             }
-            Fitted { beta, b }
+            (beta, b)
         };
-        Ok(Cpu.download(&products)?.into_iter().zip(targets).map(model).collect())
+        Ok(device.download(&products)?.into_iter().zip(targets).map(model).collect())
     }
 
     /// The model without each set of rows; an empty set gives the model of all rows.
-    pub fn without(&self, c: f64, sets: &[Vec<usize>]) -> Result<Vec<Fitted>> {
+    fn without(&self, c: f64, sets: &[&[usize]]) -> Result<Vec<(Vec<f64>, f64)>> {
         let (at, y) = (self.at(c)?, &self.centred);
-        let full = self.models(&at, std::slice::from_ref(y))?.remove(0);
+        let (full, _) = self.models(&at, std::slice::from_ref(y))?.remove(0);
         let mut targets = Vec::with_capacity(sets.len());
         for set in sets {
             self.control.check()?;
             let mut changed = y.clone();
             if !set.is_empty() {
-                let (n, held_out) = (self.spectrum.values.len(), "the rows of a fold");
-                let rows = memory::matrix(set.len(), n, held_out, |i, k| self.basis[(set[i], k)])?;
-                let scaled = memory::matrix(n, set.len(), held_out, |k, i| self.basis[(set[i], k)] * at.inverse[k])?;
-                let mut h = Cpu.times(&rows, &scaled)?;
-                // Its factor and that factor's work space.
-                memory::check_block(3 * 8 * set.len() * set.len(), held_out)?;
-                for j in 0..set.len() {
-                    for i in 0..set.len() {
-                        h[(i, j)] -= at.g1[set[i]] * at.g1[set[j]] / at.sum;
-                    }
-                }
-                let right = Mat::from_fn(set.len(), 1, |i, _| full.beta[set[i]]);
-                let residual = match h.llt(Side::Lower) {
-                    Ok(factor) => factor.solve(&right),
-                    Err(_) => h.partial_piv_lu().solve(&right),
-                };
-                for (i, &row) in set.iter().enumerate() {
-                    changed[row] -= residual[(i, 0)];
+                for (&row, residual) in set.iter().zip(self.residuals(&at, &full, set)?) {
+                    changed[row] -= residual;
                 }
             }
             targets.push(changed);
         }
         let mut models = self.models(&at, &targets)?;
-        for (model, set) in models.iter_mut().zip(sets) {
-            model.b += self.mean;
-            for &row in set {
-                model.beta[row] = 0.0;
+        for ((beta, b), set) in models.iter_mut().zip(sets) {
+            *b += self.mean;
+            for &row in *set {
+                beta[row] = 0.0;
             }
         }
         Ok(models)
     }
 
-    /// Solves all plans of a ledger at every C; weights must be 0 and 1.
-    pub fn sweep<T: Entry>(&self, ledger: &Ledger<T>) -> Result<()> {
-        let held_out = |weight: &Vec<f64>| (0..weight.len()).filter(|&i| weight[i] == 0.0).collect();
-        let sets: Vec<Vec<usize>> = ledger.plans.iter().map(|plan| held_out(&plan.weight)).collect();
-        for (done, c) in rising(ledger.cs).into_iter().enumerate() {
-            if done > 0 && self.control.out_of_time() {
-                break;
+    /// z = H_FF⁻¹β_F for the rows F of a set.
+    fn residuals(&self, at: &At, beta: &[f64], set: &[usize]) -> Result<Vec<f64>> {
+        let device = self.device;
+        let rows = device.rows(&self.decomposition.basis, set)?;
+        let columns = device.download(&device.transposed_times(&rows, &device.scale_rows(&at.inverse, &rows)?)?)?;
+        // Room for this matrix, for its factor, and for the factor's work space.
+        memory::check_block(4 * 8 * set.len() * set.len(), "the rows of a fold")?;
+        let h = Mat::from_fn(set.len(), set.len(), |i, j| columns[j][i] - at.g1[set[i]] * at.g1[set[j]] / at.sum);
+        let right = Mat::from_fn(set.len(), 1, |i, _| beta[set[i]]);
+        let residuals = match h.llt(Side::Lower) {
+            Ok(factor) => factor.solve(&right),
+            Err(_) => h.partial_piv_lu().solve(&right),
+        };
+        Ok(residuals.col_as_slice(0).to_vec())
+    }
+}
+
+impl<D: Device> Engine for ClosedForm<'_, D> {
+    type Point = Fitted;
+
+    fn remembers(&self) -> usize {
+        1
+    }
+
+    fn constants(&mut self) -> Result<Vec<Fitted>> {
+        let zeros = vec![0.0; self.centred.len()];
+        let constant = |set: &Vec<usize>| Fitted { held_out: set.clone(), beta: zeros.clone(), b: self.mean };
+        Ok(self.held_out.iter().map(constant).collect())
+    }
+
+    /// No start is needed.
+    fn start(&self, past: &[(f64, &Fitted)], _: f64) -> Fitted {
+        past[0].1.clone()
+    }
+
+    fn solve(&mut self, jobs: &mut [Job<Fitted>], _: Goal) -> Result<()> {
+        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
+            let sets: Vec<&[usize]> = of_c.iter().map(|job| &job.point.held_out[..]).collect();
+            let models = self.without(of_c[0].c, &sets)?;
+            for (job, (beta, b)) in of_c.iter_mut().zip(models) {
+                (job.point.beta, job.point.b) = (beta, b);
             }
-            let outcome = Outcome { status: Status::Converged, steps: 1 };
-            let solution = |(plan, model): (usize, Fitted)| Solution { plan, c, beta: model.beta, b: model.b, outcome };
-            let batch = self.without(ledger.cs[c], &sets)?.into_iter().enumerate().map(solution).collect();
-            ledger.settle(batch, |_, _, _| {})?;
-            self.control.advance(sets.len());
         }
         Ok(())
     }
+
+    fn outcome(&self, _: &Fitted) -> Outcome {
+        SOLVED
+    }
+
+    fn solution(&self, fitted: &Fitted) -> (Vec<f64>, Vec<f64>) {
+        (fitted.beta.clone(), vec![fitted.b])
+    }
+
+    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+        let sets: Vec<&[usize]> = units.iter().map(std::slice::from_ref).collect();
+        let answer = |(beta, b)| WithoutOne { beta, f: None, b, outcome: SOLVED };
+        Ok(self.without(c, &sets)?.into_iter().map(answer).collect())
+    }
 }
+
+/// Numbers per row and problem: targets, coordinates, coefficients, and the parts of products.
+const TARGETS: u64 = 12;
+
+pub(crate) const CLOSED_FORM: Description = Description {
+    name: "closed-form",
+    lacks: |loss| (loss != Loss::Squared).then_some("which is not the squared one"),
+    bytes: |size| {
+        let (n, held_out) = (size.rows as u64, size.held_out as u64);
+        // The rows of a fold twice, and the matrix of the fold with its factor.
+        size.decomposition() + 8 * (2 * n + 4 * held_out) * held_out + 8 * n * size.problems as u64 * TARGETS
+    },
+};

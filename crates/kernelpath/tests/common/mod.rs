@@ -3,10 +3,7 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef};
-use kernelpath::{
-    Control, Fold, Folds, KernelFn, Loss, LowRankSize, PathFit, Precision, Request, Rows, Settings, Shape, Solver,
-    Task, fit_paths,
-};
+use kernelpath::{Control, Fold, Folds, KernelFn, Loss, Objective, PathFit, Precision, Request, Rows, Shape, Task};
 
 pub const ALL_LOSSES: &[Loss] = &[
     Loss::Hinge,
@@ -46,40 +43,49 @@ pub fn targets(x: &[f64], p: usize, seed: u64) -> Vec<f64> {
 /// f of one machine at every row.
 pub fn decision(x: &Rows, vectors: &Rows, coef: &[f64], b: f64, kernel: &KernelFn) -> Vec<f64> {
     let coef = MatRef::from_column_major_slice(coef, coef.len(), 1);
-    kernelpath::model::decision(x, vectors, coef, &[b], kernel, 1, &Control::default()).unwrap()
+    kernelpath::decision(x, vectors, coef, &[b], kernel, 1, &Control::default()).unwrap()
 }
 
 pub fn kernel(shape: Shape) -> KernelFn {
     KernelFn::new(shape, 0.5).unwrap()
 }
 
-pub fn request<'a>(x: &'a [f64], p: usize, y: &[f64], loss: Loss, shape: Shape, cs: &'a [f64]) -> Request<'a> {
-    Request {
-        x: Rows::from_slice(x, p).unwrap(),
-        tasks: vec![Task::new(loss, y)],
-        solver: Solver::Auto,
-        kernel: kernel(shape),
-        cs,
-        folds: Folds::None,
-        settings: Settings { tol: 1e-9, ..Settings::default() },
-        precision: Precision::Double,
-        threads: 1,
-        pairs: None,
-        instead: LowRankSize::default(),
-    }
+pub fn request<'a>(
+    x: &'a [f64],
+    p: usize,
+    y: &[f64],
+    objective: impl Into<Objective>,
+    shape: Shape,
+    cs: &'a [f64],
+) -> Request<'a> {
+    let mut request = Request::new(Rows::from_slice(x, p).unwrap(), vec![Task::new(objective, y)], kernel(shape), cs);
+    request.settings.tol = 1e-9;
+    request.precision = Precision::Double;
+    request.threads = 1;
+    request
 }
 
+/// A changed copy of a request.
+pub fn with<'a>(request: &Request<'a>, change: impl FnOnce(&mut Request<'a>)) -> Request<'a> {
+    let mut changed = request.clone();
+    change(&mut changed);
+    changed
+}
+
+/// The fit of the first task.
 pub fn fit(request: &Request) -> PathFit {
-    fit_paths(request, &Control::default()).unwrap().remove(0)
+    kernelpath::fit(request, &Control::default()).unwrap().remove(0)
 }
 
 /// The refit alone, on some rows (repetitions allowed).
 pub fn naive_refit(request: &Request, p: usize, x: &[f64], rows: &[usize]) -> PathFit {
     let sub_x: Vec<f64> = rows.iter().flat_map(|&i| x[i * p..(i + 1) * p].to_vec()).collect();
     let sub_y: Vec<f64> = rows.iter().map(|&i| request.tasks[0].y[i]).collect();
-    let tasks = vec![Task::new(request.tasks[0].loss, &sub_y)];
-    let sub = Request { x: Rows::from_slice(&sub_x, p).unwrap(), tasks, folds: Folds::None, ..request.clone() };
-    fit(&sub)
+    fit(&with(request, |sub| {
+        sub.x = Rows::from_slice(&sub_x, p).unwrap();
+        sub.tasks = vec![Task::new(request.tasks[0].objective, &sub_y)];
+        sub.folds = Folds::None;
+    }))
 }
 
 /// The kernel, entry by entry, from its formula.

@@ -1,0 +1,205 @@
+//! Where solutions go: a ledger certifies them in batches, and keeps of each one only what is needed later.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::certify::record::{Outcome, Record};
+use crate::error::Result;
+use crate::observe::Control;
+
+/// One problem of a fit at every C: a fold, or all rows.
+pub(crate) struct Problem {
+    /// Weight of each unit; 0 holds it out.
+    pub weight: Arc<[f64]>,
+    pub keeps: Keeps,
+}
+
+/// What is needed of a problem's solutions later.
+pub(crate) enum Keeps {
+    /// The coefficients, and f at all units without the intercept.
+    All,
+    /// The coefficients.
+    Coefficients,
+    /// The values f + b at these units.
+    Values(Vec<usize>),
+}
+
+/// A solver's answer to one problem at one C.
+pub(crate) struct Solution {
+    /// Position of the problem in the ledger.
+    pub problem: usize,
+    /// Position of C in the grid.
+    pub c: usize,
+    /// β, or the weights w of features; for several classes, class after class.
+    pub coef: Vec<f64>,
+    /// The intercept of each output.
+    pub b: Vec<f64>,
+    pub outcome: Outcome,
+}
+
+/// A solution whose f was recomputed, to be certified.
+#[derive(Clone, Copy)]
+pub(crate) struct Model<'a> {
+    pub weight: &'a [f64],
+    pub c: f64,
+    pub coef: &'a [f64],
+    pub b: &'a [f64],
+    /// f without the intercepts, class after class.
+    pub f: &'a [f64],
+    /// The solver's dual point at this f; empty if the judge finds one by itself.
+    pub theta: &'a [f64],
+    pub outcome: Outcome,
+}
+
+/// The record of a model, or of the constant model that takes its place.
+pub(crate) struct Judged {
+    pub record: Record,
+    /// Whether the record is that of the best constant model, whose coefficients are 0.
+    pub is_constant: bool,
+    /// On features, Zᵀθ of the θ that was judged; else empty.
+    pub image: Vec<f64>,
+}
+
+/// The certificate of one kind of problem on one operator. It knows nothing of solvers.
+pub(crate) trait Judge: Sync {
+    /// Units.
+    fn n(&self) -> usize;
+    /// Values per unit: 1, or one per class.
+    fn outputs(&self) -> usize {
+        1
+    }
+    /// The tolerance of the gap.
+    fn tol(&self) -> f64;
+    /// f of models with these coefficients, in double precision.
+    fn values(&self, coefs: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>>;
+    /// The intercepts that are reported, near those of the solver.
+    fn intercepts(&self, _weight: &[f64], _f: &[f64], b: Vec<f64>) -> Vec<f64> {
+        b
+    }
+    fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>>;
+}
+
+/// Solutions whose f was recomputed.
+pub(crate) struct Batch {
+    solutions: Vec<Solution>,
+    fs: Vec<Vec<f64>>,
+    thetas: Vec<Vec<f64>>,
+}
+
+impl Batch {
+    /// f of the solution at position `k`, without the intercepts.
+    pub fn f(&self, k: usize) -> &[f64] {
+        &self.fs[k]
+    }
+
+    /// The intercepts of the solution at position `k`.
+    pub fn b(&self, k: usize) -> &[f64] {
+        &self.solutions[k].b
+    }
+
+    /// Puts the solver's intercepts and its dual point in the place of those at position `k`.
+    pub fn replace(&mut self, k: usize, taken: Taken) {
+        (self.solutions[k].b, self.thetas[k]) = (taken.b, taken.theta);
+    }
+}
+
+/// What a solver makes of f as the ledger recomputed it: other intercepts, and a dual point.
+pub(crate) struct Taken {
+    pub b: Vec<f64>,
+    pub theta: Vec<f64>,
+}
+
+/// What is kept of a problem. Every vector has one entry per C, which is empty where it is not kept, or where the
+/// problem was not run.
+pub(crate) struct Kept {
+    pub records: Vec<Record>,
+    pub coef: Vec<Vec<f64>>,
+    /// f at all units, without the intercept.
+    pub f: Vec<Vec<f64>>,
+    /// f + b at the wanted units, unit after unit.
+    pub values: Vec<Vec<f64>>,
+}
+
+/// All problems of a task, and what is known of their solutions.
+pub(crate) struct Ledger<'a, J> {
+    judge: &'a J,
+    pub problems: &'a [Problem],
+    pub cs: &'a [f64],
+    control: &'a Control,
+    kept: Mutex<Vec<Kept>>,
+}
+
+impl<'a, J: Judge> Ledger<'a, J> {
+    pub fn new(judge: &'a J, problems: &'a [Problem], cs: &'a [f64], control: &'a Control) -> Self {
+        let empty = || vec![Vec::new(); cs.len()];
+        let nothing = || Kept {
+            records: vec![Record::not_run(judge.outputs()); cs.len()],
+            coef: empty(),
+            f: empty(),
+            values: empty(),
+        };
+        let kept = Mutex::new(problems.iter().map(|_| nothing()).collect());
+        Self { judge, problems, cs, control, kept }
+    }
+
+    /// The gap that a model must reach.
+    pub fn tol(&self) -> f64 {
+        self.judge.tol()
+    }
+
+    /// Recomputes f for all solutions of the batch in one product.
+    pub fn recomputed(&self, mut solutions: Vec<Solution>) -> Result<Batch> {
+        let coefs: Vec<&[f64]> = solutions.iter().map(|solution| &solution.coef[..]).collect();
+        let fs = self.judge.values(&coefs, self.control)?;
+        for (solution, f) in solutions.iter_mut().zip(&fs) {
+            let weight = &self.problems[solution.problem].weight;
+            solution.b = self.judge.intercepts(weight, f, std::mem::take(&mut solution.b));
+        }
+        let thetas = vec![Vec::new(); solutions.len()];
+        Ok(Batch { solutions, fs, thetas })
+    }
+
+    /// Judges and keeps each solution of a batch. A later solution of the same problem replaces an earlier one. `seen`
+    /// gets each solution's position in the batch, and what was judged.
+    pub fn settle(&self, batch: Batch, mut seen: impl FnMut(usize, &Judged)) -> Result<()> {
+        let Batch { solutions, fs, thetas } = batch;
+        let mut models = Vec::with_capacity(solutions.len());
+        for ((Solution { problem, c, coef, b, outcome }, f), theta) in solutions.iter().zip(&fs).zip(&thetas) {
+            let (weight, c) = (&self.problems[*problem].weight, self.cs[*c]);
+            models.push(Model { weight, c, coef, b, f, theta, outcome: *outcome });
+        }
+        let judged = self.judge.judge(&models, self.control)?;
+        for (at, ((mut solution, mut f), judged)) in solutions.into_iter().zip(fs).zip(judged).enumerate() {
+            if judged.is_constant {
+                solution.coef.fill(0.0);
+                f.fill(0.0);
+            }
+            seen(at, &judged);
+            self.keep(solution, f, judged.record);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, solution: Solution, f: Vec<f64>, record: Record) {
+        let Solution { problem, c, coef, .. } = solution;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut kept[problem];
+        match &self.problems[problem].keeps {
+            Keeps::All => (kept.coef[c], kept.f[c]) = (coef, f),
+            Keeps::Coefficients => kept.coef[c] = coef,
+            Keeps::Values(units) => {
+                let n = self.judge.n();
+                let of_unit = |&u: &usize| {
+                    let (f, u) = (&f, u);
+                    record.b.iter().enumerate().map(move |(output, b)| f[output * n + u] + b)
+                };
+                kept.values[c] = units.iter().flat_map(of_unit).collect();
+            }
+        }
+        kept.records[c] = record;
+    }
+
+    /// What was kept, problem by problem.
+    pub fn close(self) -> Vec<Kept> {
+        self.kept.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

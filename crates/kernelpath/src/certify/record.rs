@@ -1,0 +1,97 @@
+//! How a solve ended, and what is kept of its model.
+
+use crate::certify::certificate::Certificate;
+
+/// How a solve ended. Stopping early is a status with a valid gap, never an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The certified gap is at most the tolerance.
+    Converged,
+    /// `max_iter` steps were not enough.
+    MaxIter,
+    /// No step improves the solution any more.
+    Stalled,
+    /// The time budget ended during this solve.
+    TimeLimit,
+    /// The time budget ended before this solve.
+    NotRun,
+    /// The gap is lost in rounding: its noise is larger than the tolerance, or it is below 0 by more than its noise.
+    Inaccurate,
+    /// The kernel matrix has a negative eigenvalue: the model is a stationary point at best, and no gap bounds how far
+    /// it is from an optimum.
+    Indefinite,
+}
+
+impl Status {
+    /// The names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] =
+        &["converged", "max_iter", "stalled", "time_limit", "not_run", "inaccurate", "indefinite"];
+
+    /// The name of the status.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What every solve of a fit has in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Largest relative duality gap (P − D) / max(|P|, |D|) of a converged model.
+    pub tol: f64,
+    /// Most steps a solve may take.
+    pub max_iter: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { tol: 1e-6, max_iter: 1_000_000 }
+    }
+}
+
+/// What a solver returns besides the point.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub status: Status,
+    pub steps: usize,
+}
+
+/// One model of the path, as far as it is kept.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// How its solve ended.
+    pub status: Status,
+    /// Steps it took.
+    pub steps: usize,
+    /// Its proof.
+    pub certificate: Certificate,
+    /// The intercept; for the multinomial loss, one per class, with sum 0. NaN where not run.
+    pub b: Vec<f64>,
+}
+
+impl Record {
+    /// Of a model with that many values per row that was not run.
+    pub(crate) fn not_run(outputs: usize) -> Self {
+        Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: vec![f64::NAN; outputs] }
+    }
+}
+
+/// The certificate has the last word on whether a model converged. A model converged if its gap and the noise of the
+/// gap are both at most the tolerance, and the gap is below 0 by no more than the noise.
+pub(crate) fn record(outcome: Outcome, certificate: Certificate, b: Vec<f64>, tol: f64) -> Record {
+    let (gap, noise) = (certificate.gap(), certificate.relative_noise());
+    let status = match outcome.status {
+        _ if gap <= tol && gap >= -noise && noise <= tol => Status::Converged,
+        _ if gap <= tol || noise > tol => Status::Inaccurate,
+        Status::Converged => Status::Stalled,
+        other => other,
+    };
+    Record { status, steps: outcome.steps, certificate, b }
+}
+
+/// Takes the proof away from every model that was run. The primal value stays.
+pub(crate) fn withdraw(records: &mut [Vec<Record>]) {
+    for record in records.iter_mut().flatten().filter(|record| record.status != Status::NotRun) {
+        record.status = Status::Indefinite;
+        record.certificate = record.certificate.withdrawn();
+    }
+}

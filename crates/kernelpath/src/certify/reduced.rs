@@ -1,0 +1,81 @@
+//! The certificates of one loss on features, K = ZZᵀ.
+
+use crate::certify::certificate::{FeatureClaim, certify_features, feasible};
+use crate::certify::ledger::{Judge, Judged, Model};
+use crate::certify::record::{Settings, Status, record};
+use crate::device::Device;
+use crate::error::Result;
+use crate::loss::intercept::{constant_intercept, middle_intercept};
+use crate::loss::scalar::Loss;
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::{Accuracy, Design};
+use crate::observe::Control;
+use rayon::prelude::*;
+
+/// What all problems of one loss on one set of features share.
+pub(crate) struct OnFeatures<'a, T, D> {
+    pub device: &'a D,
+    pub design: Design<'a, T>,
+    /// How far each feature may be from its exact value.
+    pub errors: &'a [f64],
+    pub loss: Loss,
+    pub y: &'a [f64],
+    pub settings: Settings,
+}
+
+impl<T: Working, D: Device> OnFeatures<'_, T, D> {
+    /// The record of a model, with the image Zᵀθ of its dual point; or that of the best constant model, if more is known
+    /// of it.
+    fn judged(&self, model: &Model, weight: &[f64], theta: &[f64], image: Vec<f64>) -> Judged {
+        let (tol, b) = (self.settings.tol, model.b);
+        let claim = FeatureClaim { weight, w: model.coef, b: b[0], f: model.f, theta, image: &image };
+        let certificate = certify_features(self.loss, self.y, &claim, self.errors);
+        let first = record(model.outcome, certificate, b.to_vec(), tol);
+        if first.certificate.is_finite() && first.status != Status::Inaccurate {
+            return Judged { record: first, is_constant: false, image };
+        }
+        let b = constant_intercept(self.loss, self.y, weight);
+        let (zeros, none) = (vec![0.0; self.y.len()], vec![0.0; model.coef.len()]);
+        let constant = FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none };
+        let certificate = certify_features(self.loss, self.y, &constant, self.errors);
+        let other = record(model.outcome, certificate, vec![b], tol);
+        let is_known = certificate.is_finite() && !first.certificate.is_finite();
+        if other.status == Status::Converged || is_known {
+            return Judged { record: other, is_constant: true, image: none };
+        }
+        Judged { record: first, is_constant: false, image }
+    }
+}
+
+impl<T: Working, D: Device> Judge for OnFeatures<'_, T, D> {
+    fn n(&self) -> usize {
+        self.y.len()
+    }
+
+    fn tol(&self) -> f64 {
+        self.settings.tol
+    }
+
+    fn values(&self, coefs: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
+        self.device.pass(self.design, coefs, Accuracy::Double, control)
+    }
+
+    fn intercepts(&self, weight: &[f64], f: &[f64], b: Vec<f64>) -> Vec<f64> {
+        vec![middle_intercept(self.loss, self.y, weight, f, b[0])]
+    }
+
+    fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {
+        let points: Vec<(Vec<f64>, Vec<f64>)> = (models.par_iter())
+            .map(|model| {
+                let weight: Vec<f64> = model.weight.iter().map(|w| w * model.c).collect();
+                let theta = feasible(self.loss, self.y, &weight, model.theta);
+                (weight, theta)
+            })
+            .collect();
+        let thetas: Vec<&[f64]> = points.iter().map(|(_, theta)| &theta[..]).collect();
+        let images = self.device.pass_back(self.design, &thetas, Accuracy::Double, control)?;
+        let judged = (models.par_iter().zip(&points).zip(images))
+            .map(|((model, (weight, theta)), image)| self.judged(model, weight, theta, image));
+        Ok(judged.collect())
+    }
+}

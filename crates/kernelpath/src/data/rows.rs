@@ -1,0 +1,265 @@
+//! Checked views of the data. Nothing is copied: any strides, either precision.
+
+use faer::{Mat, MatRef};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use crate::data::sparse::{Csr, CsrBuf};
+use crate::error::{Error, Result};
+use crate::numeric::threads;
+
+/// A borrowed matrix of rows, in the precision and memory order the caller has.
+#[derive(Debug, Clone, Copy)]
+pub enum Rows<'a> {
+    /// Single precision.
+    F32(MatRef<'a, f32>),
+    /// Double precision.
+    F64(MatRef<'a, f64>),
+    /// Sparse, in either precision.
+    Csr(Csr<'a>),
+}
+
+impl<'a> From<MatRef<'a, f32>> for Rows<'a> {
+    fn from(x: MatRef<'a, f32>) -> Self {
+        Self::F32(x)
+    }
+}
+
+impl<'a> From<MatRef<'a, f64>> for Rows<'a> {
+    fn from(x: MatRef<'a, f64>) -> Self {
+        Self::F64(x)
+    }
+}
+
+impl<'a> From<&'a Mat<f64>> for Rows<'a> {
+    fn from(x: &'a Mat<f64>) -> Self {
+        Self::F64(x.as_ref())
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// A view of values stored row after row, `columns` numbers per row.
+    ///
+    /// ```
+    /// let x = kernelpath::Rows::from_slice(&[0.0, 1.0, 2.0, 3.0], 2)?;
+    /// assert_eq!((x.nrows(), x.ncols()), (2, 2));
+    /// # Ok::<(), kernelpath::Error>(())
+    /// ```
+    pub fn from_slice(values: &'a [f64], columns: usize) -> Result<Self> {
+        let rows = values.len().checked_div(columns).unwrap_or(0);
+        if rows == 0 {
+            return Err(Error::Empty { rows, columns });
+        }
+        if rows * columns != values.len() {
+            return Err(Error::Length {
+                what: "the slice",
+                got: values.len(),
+                expected: rows * columns,
+                why: "a multiple of the number of columns",
+            });
+        }
+        Ok(Self::F64(MatRef::from_row_major_slice(values, rows, columns)))
+    }
+
+    /// Number of rows.
+    pub fn nrows(&self) -> usize {
+        match self {
+            Self::F32(x) => x.nrows(),
+            Self::F64(x) => x.nrows(),
+            Self::Csr(x) => x.nrows(),
+        }
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        match self {
+            Self::F32(x) => x.ncols(),
+            Self::F64(x) => x.ncols(),
+            Self::Csr(x) => x.ncols(),
+        }
+    }
+
+    /// Number of entries that take memory.
+    pub(crate) fn stored(&self) -> usize {
+        if let Self::Csr(x) = self { x.stored() } else { self.nrows() * self.ncols() }
+    }
+
+    /// The sparse matrix, if the rows are sparse.
+    pub(crate) fn as_csr(&self) -> Option<&Csr<'a>> {
+        if let Self::Csr(x) = self { Some(x) } else { None }
+    }
+
+    /// One entry, widened.
+    #[inline]
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        match self {
+            Self::F32(x) => f64::from(x[(i, j)]),
+            Self::F64(x) => x[(i, j)],
+            Self::Csr(x) => x.get(i, j),
+        }
+    }
+
+    /// Calls `visit` with the column and the value of every entry of row `i` that is not 0, columns ascending.
+    #[inline(always)]
+    pub(crate) fn for_each_nonzero(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
+        if let Self::Csr(x) = self {
+            x.row(i).filter(|(_, value)| *value != 0.0).for_each(|(j, value)| visit(j, value));
+        } else {
+            (0..self.ncols()).map(|j| (j, self.get(i, j))).filter(|(_, value)| *value != 0.0).for_each(
+                #[inline(always)]
+                |(j, value)| visit(j, value),
+            );
+        }
+    }
+
+    /// Copies row `i`, widened and shifted, into `out`.
+    pub(crate) fn copy_row(&self, i: usize, shift: &[f64], out: &mut [f64]) {
+        match self {
+            Self::F32(x) => {
+                for (j, (o, s)) in out.iter_mut().zip(shift).enumerate() {
+                    *o = f64::from(x[(i, j)]) - s;
+                }
+            }
+            Self::F64(x) => {
+                for (j, (o, s)) in out.iter_mut().zip(shift).enumerate() {
+                    *o = x[(i, j)] - s;
+                }
+            }
+            Self::Csr(x) => {
+                for (j, (o, s)) in out.iter_mut().zip(shift).enumerate() {
+                    *o = x.get(i, j) - s;
+                }
+            }
+        }
+    }
+
+    /// ‖x − z‖² of row `a` of this matrix and row `b` of `other`.
+    pub(crate) fn squared_distance(&self, a: usize, other: &Self, b: usize) -> f64 {
+        self.sum_over_differences(a, other, b, |d| d * d)
+    }
+
+    /// ‖x − z‖₁ of row `a` of this matrix and row `b` of `other`.
+    pub(crate) fn l1_distance(&self, a: usize, other: &Self, b: usize) -> f64 {
+        self.sum_over_differences(a, other, b, f64::abs)
+    }
+
+    fn sum_over_differences(&self, a: usize, other: &Self, b: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match (self, other) {
+            (Self::Csr(x), Self::Csr(z)) => x.differences(a, z, b).map(of).sum(),
+            _ => (0..self.ncols()).map(|j| of(self.get(a, j) - other.get(b, j))).sum(),
+        }
+    }
+
+    /// The order of two rows, decided by the first column in which they differ.
+    pub(crate) fn compare_rows(&self, a: usize, b: usize) -> Ordering {
+        let sign = |d: f64| d.partial_cmp(&0.0).filter(|order| order.is_ne());
+        let first = match self {
+            Self::Csr(x) => x.differences(a, x, b).find_map(sign),
+            _ => (0..self.ncols()).find_map(|j| sign(self.get(a, j) - self.get(b, j))),
+        };
+        first.unwrap_or(Ordering::Equal)
+    }
+
+    /// The sum of `of` over the entries of row `i`, including zeros.
+    pub(crate) fn sum_over_row(&self, i: usize, of: impl Fn(f64) -> f64) -> f64 {
+        match self {
+            Self::Csr(x) => {
+                let zeros = x.ncols() - x.row(i).count();
+                x.row(i).map(|(_, value)| of(value)).sum::<f64>() + zeros as f64 * of(0.0)
+            }
+            _ => (0..self.ncols()).map(|j| of(self.get(i, j))).sum(),
+        }
+    }
+
+    /// Feeds row `i` to `hasher`, in the same way for equal rows.
+    pub(crate) fn hash_row(&self, i: usize, hasher: &mut impl Hasher) {
+        if let Self::Csr(_) = self {
+            // Zeros may be stored or not.
+            self.for_each_nonzero(i, |j, value| (j, value.to_bits()).hash(hasher));
+        } else {
+            // 0.0 and -0.0 are equal but differ in bits: adding 0.0 makes both +0.0.
+            (0..self.ncols()).for_each(|j| (self.get(i, j) + 0.0).to_bits().hash(hasher));
+        }
+    }
+
+    /// A copy of some rows, which is sparse if the rows are.
+    pub(crate) fn copy_rows(&self, rows: &[usize]) -> RowsBuf {
+        match self {
+            Self::Csr(x) => RowsBuf::Csr(CsrBuf::from_rows(x, rows)),
+            _ => RowsBuf::Dense(Mat::from_fn(rows.len(), self.ncols(), |i, j| self.get(rows[i], j))),
+        }
+    }
+
+    /// Fails on the first value that is not finite, and on a matrix without entries. The work is shared out among all
+    /// threads of the current pool.
+    pub fn check(&self, what: &'static str) -> Result<()> {
+        let (rows, columns) = (self.nrows(), self.ncols());
+        if rows == 0 || columns == 0 {
+            return Err(Error::Empty { rows, columns });
+        }
+        let first = |count: usize, least: usize, bad: &(dyn Fn(usize) -> Option<Error> + Sync)| {
+            let found = if threads::is_alone() {
+                (0..count).find_map(bad)
+            } else {
+                (0..count).into_par_iter().with_min_len(least).find_map_first(bad)
+            };
+            found.map_or(Ok(()), Err)
+        };
+        // Column by column, if that is the order in memory.
+        let by_column = match self {
+            Self::Csr(x) => {
+                let bad = |row: usize| {
+                    let (column, value) = x.row(row).find(|(_, value)| !value.is_finite())?;
+                    Some(Error::NotFinite { what, value, row, column })
+                };
+                return first(rows, 1, &bad);
+            }
+            Self::F32(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
+            Self::F64(x) => x.row_stride().unsigned_abs() < x.col_stride().unsigned_abs(),
+        };
+        let (outer, inner) = if by_column { (columns, rows) } else { (rows, columns) };
+        let bad = |a: usize| {
+            // A sum is finite only if all its terms are: one pass without a branch per entry.
+            let at = |b: usize| if by_column { (b, a) } else { (a, b) };
+            let sum: f64 = (0..inner).map(|b| self.get(at(b).0, at(b).1) * 0.0).sum();
+            if sum == 0.0 {
+                return None;
+            }
+            let b = (0..inner).find(|&b| !self.get(at(b).0, at(b).1).is_finite());
+            let (row, column) = at(b.unwrap_or(0));
+            Some(Error::NotFinite { what, value: self.get(row, column), row, column })
+        };
+        first(outer, 1 + 65_536 / inner, &bad)
+    }
+
+    /// Column means of some rows. Shifting by them leaves distances unchanged and saves their digits.
+    pub(crate) fn column_means(&self, rows: &[usize]) -> Vec<f64> {
+        let n = rows.len() as f64;
+        (0..self.ncols()).map(|j| rows.iter().map(|&i| self.get(i, j) / n).sum()).collect()
+    }
+}
+
+/// Rows that own their memory.
+#[derive(Debug, Clone)]
+pub enum RowsBuf {
+    /// Dense.
+    Dense(Mat<f64>),
+    /// Sparse.
+    Csr(CsrBuf),
+}
+
+impl RowsBuf {
+    /// A copy of all rows of `x`, which is sparse if they are.
+    pub fn copy_of(x: &Rows) -> Self {
+        x.copy_rows(&(0..x.nrows()).collect::<Vec<_>>())
+    }
+
+    /// The rows.
+    pub fn view(&self) -> Rows<'_> {
+        match self {
+            Self::Dense(rows) => Rows::F64(rows.as_ref()),
+            Self::Csr(rows) => Rows::Csr(rows.view()),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Classifiers: settings, and training.
+
+use crate::data::rows::Rows;
+use crate::error::Result;
+use crate::estimator::class_weights::ClassWeights;
+use crate::estimator::counted::Counted;
+use crate::estimator::fitted::Fitted;
+use crate::estimator::fitted_classifier::FittedClassifier;
+use crate::estimator::label::{Encoded, Label, LabelValue, encoded};
+use crate::estimator::options::{Cv, Options, Tune, setting};
+use crate::estimator::setters::shared_settings;
+use crate::estimator::training::{Trained, train};
+use crate::fit::folds::Folds;
+use crate::fit::request::Task;
+use crate::fit::scoring::Scoring;
+use crate::fit::tune::Tuned;
+use crate::fit::tune_classes::Classes;
+use crate::loss::objective::Objective;
+use crate::loss::scalar::Loss;
+use crate::model::arrangement::{Arrangement, MultiClass};
+use crate::model::calibrate::Method;
+use crate::model::probabilities::Odds;
+use crate::observe::Control;
+
+/// A classifier of two or more classes, to be trained and tuned in one call.
+///
+/// ```
+/// use kernelpath::{Classifier, Method, Selection, logspace};
+///
+/// // Three rings.
+/// let (mut x, mut labels) = (Vec::new(), Vec::new());
+/// for i in 0..240 {
+///     let (angle, ring) = (0.37 * f64::from(i), i % 3);
+///     let radius = f64::from(1 + ring) + 0.2 * (7.0 * f64::from(i)).sin();
+///     x.extend([radius * angle.cos(), radius * angle.sin()]);
+///     labels.push(["inner", "middle", "outer"][ring as usize]);
+/// }
+/// let model = Classifier::svm()
+///     .cs(logspace(1e-2, 1e3, 20))
+///     .cv(5)
+///     .selection(Selection::OneStandardError)
+///     .probability(Method::Sigmoid)
+///     .fit((&x[..], 2), &labels)?;
+/// assert_eq!(model.classes(), ["inner", "middle", "outer"]);
+/// assert_eq!(model.predict((&[0.0, 3.0][..], 2))?, ["outer"]);
+/// assert!(model.predict_proba((&[0.0, 3.0][..], 2))?[2] > 0.8);
+/// assert!(model.worst_gap() <= 1e-6); // 3 machines × 20 C's × 6 models, all proved
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Classifier {
+    pub(crate) options: Options,
+    objective: Objective,
+    multi_class: Option<MultiClass>,
+    tune: Tune,
+    class_weights: ClassWeights,
+    probability: Option<Method>,
+}
+
+shared_settings!(Classifier);
+
+impl Classifier {
+    /// The support vector machine: the hinge loss max(0, 1 − yf).
+    pub fn svm() -> Self {
+        Self::of(Loss::Hinge)
+    }
+
+    /// The support vector machine with squared hinge loss max(0, 1 − yf)².
+    pub fn squared_svm() -> Self {
+        Self::of(Loss::SquaredHinge)
+    }
+
+    /// Distance-weighted discrimination.
+    pub fn dwd() -> Self {
+        Self::of(Loss::Dwd)
+    }
+
+    /// Logistic regression, which has probabilities without calibration.
+    pub fn logistic() -> Self {
+        Self::of(Loss::Logistic)
+    }
+
+    /// Logistic regression of all classes in one problem, which has probabilities without calibration. Two classes are
+    /// those of [`logistic`](Self::logistic).
+    pub fn multinomial() -> Self {
+        Self::of(Objective::Multinomial)
+    }
+
+    fn of(objective: impl Into<Objective>) -> Self {
+        Self {
+            options: Options::default(),
+            objective: objective.into(),
+            multi_class: None,
+            tune: Tune::default(),
+            class_weights: ClassWeights::default(),
+            probability: None,
+        }
+    }
+
+    /// How machines of two classes tell several apart; one against one unless set.
+    #[must_use]
+    pub fn multi_class(mut self, multi_class: MultiClass) -> Self {
+        self.multi_class = Some(multi_class);
+        self
+    }
+
+    /// Whether the machines of several classes choose one C together, as they do unless set, or one each.
+    #[must_use]
+    pub fn tune(mut self, tune: Tune) -> Self {
+        self.tune = tune;
+        self
+    }
+
+    /// Weights of classes in the loss that make all classes count the same.
+    #[must_use]
+    pub fn balanced(mut self) -> Self {
+        self.class_weights = ClassWeights::Balanced;
+        self
+    }
+
+    /// The weight of one class in the loss, > 0, which multiplies the weights of its rows; 1 unless set. Scores do not
+    /// see it.
+    #[must_use]
+    #[allow(clippy::needless_pass_by_value)] // A reference would ask for `&` before literals.
+    pub fn class_weight(mut self, label: impl Label, weight: f64) -> Self {
+        let mut named = match self.class_weights {
+            ClassWeights::Named(named) => named,
+            ClassWeights::Equal | ClassWeights::Balanced => Vec::new(),
+        };
+        named.push((label.value(), weight));
+        self.class_weights = ClassWeights::Named(named);
+        self
+    }
+
+    /// Probabilities, calibrated on the values of held-out rows at the chosen C; none unless set, except for logistic
+    /// losses.
+    #[must_use]
+    pub fn probability(mut self, method: Method) -> Self {
+        self.probability = Some(method);
+        self
+    }
+
+    /// Trains and tunes: every C, fold and γ, and the refit on all rows.
+    pub fn fit<'a, L: Label>(&self, x: impl Into<Rows<'a>>, y: &[L]) -> Result<FittedClassifier<L::Owned>> {
+        self.fit_with(x, y, &Control::default())
+    }
+
+    /// As [`fit`](Self::fit), watched and stopped through `control`.
+    pub fn fit_with<'a, L: Label>(
+        &self,
+        x: impl Into<Rows<'a>>,
+        y: &[L],
+        control: &Control,
+    ) -> Result<FittedClassifier<L::Owned>> {
+        let options = &self.options;
+        options.check()?;
+        self.check()?;
+        let counted = Counted::new(x.into(), y.len(), options.weights.as_deref(), options.kernel.shape)?;
+        let labels = encoded(y, counted.rows())?;
+        let arrangement = self.arrangement(labels.classes.len());
+        self.check_scoring(&arrangement)?;
+        let tasks = self.tasks(&arrangement, &labels, counted.weight.as_ref())?;
+        let folds = options.folds(&counted, Some(&labels.class))?;
+        let trained = train(options, &counted, &tasks, &folds, control)?;
+        let weight = counted.weights();
+        let classes = Classes {
+            arrangement: &arrangement,
+            class: &labels.class,
+            weight: &weight,
+            tasks: &tasks,
+            method: self.probability,
+        };
+        let tuned = self.tuned(&trained, &classes)?;
+        let places = tuned.places.iter().copied().enumerate();
+        let held_out = trained.tuner(options).surface.out_of_fold(places);
+        let odds = match self.probability {
+            None => self.has_native_odds().then_some(Odds::Native),
+            Some(_) => Some(classes.odds(&held_out)?),
+        };
+        let held_out = counted.spread(held_out, arrangement.outputs());
+        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
+        let Encoded { classes, values, .. } = labels;
+        Ok(FittedClassifier { builder: self.clone(), fitted, classes, values, arrangement, odds, held_out })
+    }
+
+    fn has_native_odds(&self) -> bool {
+        matches!(self.objective, Objective::Multinomial | Objective::Scalar(Loss::Logistic))
+    }
+
+    fn arrangement(&self, classes: usize) -> Arrangement {
+        match self.objective {
+            Objective::Multinomial => Arrangement::together(classes),
+            Objective::Scalar(_) => Arrangement::new(self.multi_class.unwrap_or_default(), classes),
+        }
+    }
+
+    /// Refuses settings that do not go together.
+    fn check(&self) -> Result<()> {
+        if self.objective == Objective::Multinomial {
+            let use_instead = "or use `Classifier::logistic()`";
+            if let Some(method) = self.probability {
+                let problem =
+                    format!("`Classifier::multinomial()` has probabilities already; leave it out, {use_instead}");
+                return setting(format!(".probability(Method::{method:?})"), problem);
+            }
+            if let Some(multi_class) = self.multi_class {
+                let problem =
+                    format!("`Classifier::multinomial()` is one machine of all classes; leave it out, {use_instead}");
+                return setting(format!(".multi_class(MultiClass::{multi_class:?})"), problem);
+            }
+            if self.tune == Tune::Each {
+                let problem =
+                    format!("`Classifier::multinomial()` is one machine with one C; leave it out, {use_instead}");
+                return setting(".tune(Tune::Each)", problem);
+            }
+            if self.options.is_leave_one_out() {
+                let problem = format!("`Classifier::multinomial()` has no leave-one-out; use `.cv(10)`, {use_instead}");
+                return setting(".leave_one_out()", problem);
+            }
+        }
+        if let (Some(method), Cv::Given(Folds::None)) = (self.probability, &self.options.cv) {
+            let problem = "probabilities are fitted on values of held-out rows; use folds, such as `.cv(5)`";
+            return setting(format!(".probability(Method::{method:?})"), problem);
+        }
+        Ok(())
+    }
+
+    fn check_scoring(&self, arrangement: &Arrangement) -> Result<()> {
+        let Some(scoring) = self.options.scoring else { return Ok(()) };
+        let wrong = |problem: String| setting(format!(".scoring(Scoring::{scoring:?})"), problem);
+        if !scoring.is_of_classes() {
+            return wrong("it scores numbers, and a classifier predicts classes; use `Scoring::Accuracy`".into());
+        }
+        if scoring == Scoring::NegLogLoss && self.probability.is_none() && !self.has_native_odds() {
+            let way_out = "add `.probability(Method::Sigmoid)`, or use `Classifier::logistic()`";
+            return wrong(format!("it scores probabilities, and this classifier has none; {way_out}"));
+        }
+        if scoring == Scoring::RocAuc && *arrangement != Arrangement::Two {
+            let classes = arrangement.classes();
+            return wrong(format!("it ranks two classes, but y has {classes}; use `Scoring::BalancedAccuracy`"));
+        }
+        if self.tune == Tune::Each && arrangement.machines() > 1 {
+            return wrong("it scores all machines as one model; leave out `.tune(Tune::Each)`".into());
+        }
+        Ok(())
+    }
+
+    /// The machines, for the classes of the rows that count.
+    pub(crate) fn tasks<L>(
+        &self,
+        arrangement: &Arrangement,
+        labels: &Encoded<L>,
+        weight: Option<&Vec<f64>>,
+    ) -> Result<Vec<Task>> {
+        let in_loss = self.class_weights.in_loss(&labels.values, &labels.class, weight)?;
+        // Without class weights, scores count rows as the loss does.
+        let in_scores = match (weight, &in_loss) {
+            (None, Some(_)) => Some(vec![1.0; labels.class.len()]),
+            (weight, _) => weight.cloned(),
+        };
+        let objective = match (self.objective, arrangement) {
+            (Objective::Multinomial, Arrangement::Two) => Objective::Scalar(Loss::Logistic),
+            (objective, _) => objective,
+        };
+        let task = |m: usize| {
+            let (y, rows) = arrangement.targets(m, &labels.class);
+            let own = |weight: &Option<Vec<f64>>| match (weight, &rows) {
+                (Some(weight), Some(rows)) => Some(rows.iter().map(|&i| weight[i]).collect()),
+                (weight, _) => weight.clone(),
+            };
+            let (weight, score_weight) = (own(&in_loss), own(&in_scores));
+            Task::new(objective, &y).with_weight(weight).with_score_weight(score_weight).on_rows(rows)
+        };
+        Ok((0..arrangement.machines()).map(task).collect())
+    }
+
+    /// The places that the scores choose.
+    fn tuned(&self, trained: &Trained, classes: &Classes) -> Result<Tuned> {
+        let (options, tuner) = (&self.options, trained.tuner(&self.options));
+        let machines = classes.arrangement.machines();
+        let all_at_once = options.is_leave_one_out() && options.scoring.is_some();
+        let tuned = match options.scoring {
+            None if machines == 1 || self.tune == Tune::Each => {
+                let scores = (0..machines).map(|m| tuner.surface.scores(m)).collect();
+                tuner.apart(scores, &vec![1.0; machines])
+            }
+            scoring => {
+                let scoring = scoring.unwrap_or(Scoring::Accuracy);
+                tuner.jointly(classes.scores(&tuner.surface, scoring, all_at_once)?)
+            }
+        };
+        trained.chosen(options, tuned)
+    }
+}
+
+/// The values of the classes, for messages.
+pub(crate) fn listed(values: &[LabelValue]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

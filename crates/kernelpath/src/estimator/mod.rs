@@ -1,0 +1,15 @@
+//! The Rust face: typed builders, and the models they train.
+
+pub(crate) mod class_weights;
+pub(crate) mod classifier;
+pub(crate) mod counted;
+pub(crate) mod fitted;
+pub(crate) mod fitted_classifier;
+pub(crate) mod label;
+pub(crate) mod options;
+pub(crate) mod quantiles;
+pub(crate) mod regressor;
+pub(crate) mod setters;
+pub(crate) mod svc;
+pub(crate) mod targets;
+pub(crate) mod training;

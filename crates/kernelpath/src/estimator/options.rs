@@ -1,0 +1,271 @@
+//! What all builders can be asked for: settings that live once, and the methods that set them.
+
+use std::time::Duration;
+
+use crate::certify::record::Settings;
+use crate::data::rows::Rows;
+use crate::device::place::DeviceChoice;
+use crate::error::{Error, Result};
+use crate::estimator::counted::Counted;
+use crate::fit::folds::Folds;
+use crate::fit::precision::Precision;
+use crate::fit::scoring::Scoring;
+use crate::fit::select::Selection;
+use crate::kernel::bandwidth::{Bandwidth, Kernel};
+use crate::kernel::shape::KernelFn;
+use crate::numeric::steps::logspace;
+use crate::numeric::threads::pooled;
+use crate::nystrom::build::LowRank;
+use crate::solver::choice::Solver;
+
+/// Number of folds, unless another one is set.
+pub const DEFAULT_FOLDS: usize = 5;
+
+/// Number of values of C, unless others are set.
+pub const DEFAULT_CS: usize = 50;
+
+/// The smallest and the largest C, unless others are set.
+const DEFAULT_RANGE: (f64, f64) = (1e-3, 1e3);
+
+/// What the γ of `sigest` is multiplied with, if a grid is to be made around it.
+const AUTO_GRID: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
+
+/// The values of C, unless others are set: `count` of them from 1e-3 to 1e3.
+///
+/// ```
+/// assert_eq!(kernelpath::default_cs(3)[2], 1e3);
+/// ```
+pub fn default_cs(count: usize) -> Vec<f64> {
+    logspace(DEFAULT_RANGE.0, DEFAULT_RANGE.1, count)
+}
+
+/// Which values of γ are tried; see `gammas` of the builders.
+///
+/// ```
+/// use kernelpath::{Gammas, Regressor};
+///
+/// let x: Vec<f64> = (0..80).map(|i| 0.1 * f64::from(i)).collect();
+/// let y: Vec<f64> = x.iter().map(|x| (3.0 * x).sin()).collect();
+/// let model = Regressor::ridge().gammas(Gammas::Auto).cs([1.0, 100.0]).fit((&x[..], 1), &y)?;
+/// assert_eq!(model.gammas().len(), 6);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Gammas {
+    /// 1/8, 1/4, 1/2, 1, 2 and 4 times the γ of [`Bandwidth::Sigest`].
+    Auto,
+    /// These values.
+    Values(Vec<f64>),
+}
+
+impl<V: Into<Vec<f64>>> From<V> for Gammas {
+    fn from(values: V) -> Self {
+        Self::Values(values.into())
+    }
+}
+
+/// Whether the machines of several classes, or of several targets, choose their C together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Tune {
+    /// One C for all, by the score of the model that they make together.
+    #[default]
+    Joint,
+    /// A C for each, by its own score. γ is one for all.
+    Each,
+}
+
+/// The values of C.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Grid {
+    /// This many from 1e-3 to 1e3, for some losses times the spread of the targets.
+    Default(usize),
+    Cs(Vec<f64>),
+    /// C = 1 / (2nλ).
+    Lambdas(Vec<f64>),
+}
+
+/// Which folds to use, before the data is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cv {
+    Count(usize),
+    Given(Folds),
+}
+
+/// What every builder holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub kernel: Kernel,
+    pub gammas: Option<Gammas>,
+    pub grid: Grid,
+    pub cv: Cv,
+    pub scoring: Option<Scoring>,
+    pub selection: Selection,
+    pub weights: Option<Vec<f64>>,
+    pub low_rank: Option<LowRank>,
+    pub solver: Solver,
+    pub settings: Settings,
+    pub precision: Precision,
+    pub device: DeviceChoice,
+    pub threads: usize,
+    pub seed: u64,
+    pub time_budget: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            kernel: Kernel::rbf(Bandwidth::Sigest),
+            gammas: None,
+            grid: Grid::Default(DEFAULT_CS),
+            cv: Cv::Count(DEFAULT_FOLDS),
+            scoring: None,
+            selection: Selection::Best,
+            weights: None,
+            low_rank: None,
+            solver: Solver::Auto,
+            settings: Settings::default(),
+            precision: Precision::Auto,
+            device: DeviceChoice::default(),
+            threads: 0,
+            seed: 0,
+            time_budget: None,
+        }
+    }
+}
+
+/// An error about a setting, as it is written.
+pub(crate) fn setting<T>(call: impl Into<String>, problem: impl Into<String>) -> Result<T> {
+    Err(Error::Setting { call: call.into(), problem: problem.into() })
+}
+
+impl Options {
+    /// Refuses settings that no data could make right.
+    pub fn check(&self) -> Result<()> {
+        let Settings { tol, max_iter } = self.settings;
+        if !(tol > 0.0 && tol < 1.0) {
+            return setting(format!(".tol({tol})"), "a relative gap lies between 0 and 1; use a number such as 1e-6");
+        }
+        if max_iter == 0 {
+            return setting(".max_iter(0)", "a solve takes at least 1 step");
+        }
+        let is_good = |value: &f64| *value > 0.0 && value.is_finite();
+        let (call, symbol, values) = match &self.grid {
+            Grid::Default(count) if *count < 2 => {
+                return setting(format!(".n_cs({count})"), "a grid has at least 2 values; for one C use `.cs([1.0])`");
+            }
+            Grid::Default(_) => (".cs", "C", &[][..]),
+            Grid::Cs(values) => (".cs", "C", &values[..]),
+            Grid::Lambdas(values) => (".lambdas", "lambda", &values[..]),
+        };
+        if values.is_empty() && !matches!(self.grid, Grid::Default(_)) {
+            return setting(format!("{call}([])"), format!("no {symbol} is given; give at least one"));
+        }
+        if let Some(at) = values.iter().position(|value| !is_good(value)) {
+            let problem = format!("{symbol} must be a finite number > 0, got {} at place {at}", values[at]);
+            return setting(format!("{call}(…)"), problem);
+        }
+        let Some(Gammas::Values(gammas)) = &self.gammas else { return Ok(()) };
+        if gammas.is_empty() {
+            return setting(".gammas([])", "no gamma is given; give at least one, or leave the rule of the kernel");
+        }
+        if let Some(at) = gammas.iter().position(|gamma| !is_good(gamma)) {
+            let problem = format!("gamma must be a finite number > 0, got {} at place {at}", gammas[at]);
+            return setting(".gammas(…)", problem);
+        }
+        if let Some(at) = (1..gammas.len()).find(|&at| gammas[..at].contains(&gammas[at])) {
+            return setting(".gammas(…)", format!("{} is given twice, at place {at} for the second time", gammas[at]));
+        }
+        Ok(())
+    }
+
+    /// The values of C for `n` rows.
+    pub fn cs(&self, n: usize) -> Result<Vec<f64>> {
+        match &self.grid {
+            Grid::Default(count) => Ok(default_cs(*count)),
+            Grid::Cs(cs) => Ok(cs.clone()),
+            Grid::Lambdas(lambdas) => {
+                let cs: Vec<f64> = lambdas.iter().map(|lambda| 1.0 / (2.0 * n as f64 * lambda)).collect();
+                match cs.iter().position(|c| !(*c > 0.0 && c.is_finite())) {
+                    None => Ok(cs),
+                    Some(at) => {
+                        let (lambda, c) = (lambdas[at], cs[at]);
+                        let problem = format!("lambda = {lambda} at place {at} gives C = 1 / (2 n lambda) = {c}");
+                        setting(".lambdas(…)", format!("{problem}, which must be a finite number > 0"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the values of C are the default ones, in units that a loss may choose.
+    pub fn is_default_grid(&self) -> bool {
+        matches!(self.grid, Grid::Default(_))
+    }
+
+    /// The kernel with each γ, in the order given; one for kernels without γ.
+    pub fn kernels(&self, x: &Rows, weight: Option<&[f64]>) -> Result<Vec<KernelFn>> {
+        let shape = self.kernel.shape;
+        let resolved = |kernel: Kernel| pooled(self.threads, || kernel.resolve(x, weight, self.seed));
+        match &self.gammas {
+            Some(Gammas::Values(gammas)) if shape.uses_gamma() => {
+                gammas.iter().map(|gamma| KernelFn::new(shape, *gamma)).collect()
+            }
+            Some(Gammas::Auto) if shape.uses_gamma() => {
+                let middle = resolved(Kernel { shape, bandwidth: Bandwidth::Sigest })?.gamma;
+                AUTO_GRID.iter().map(|factor| KernelFn::new(shape, middle * factor)).collect()
+            }
+            _ => Ok(vec![resolved(self.kernel)?]),
+        }
+    }
+
+    pub fn is_leave_one_out(&self) -> bool {
+        self.cv == Cv::Given(Folds::LeaveOneOut)
+    }
+
+    /// The folds of the rows that count, shuffled; with classes, stratified.
+    pub fn folds(&self, counted: &Counted, class: Option<&[usize]>) -> Result<Folds> {
+        let n = counted.n();
+        let k = match &self.cv {
+            Cv::Given(Folds::Splits(folds)) if folds.is_empty() => {
+                return setting(".folds(Folds::Splits([]))", "no fold is given; `.folds(Folds::None)` does without");
+            }
+            Cv::Given(folds) => return counted.folds(folds.clone()),
+            Cv::Count(k) => *k,
+        };
+        if k < 2 || k > n {
+            let way_out = "or `.folds(Folds::None)` with one C to do without";
+            let problem = format!("the number of folds must be between 2 and {n}, the rows of weight > 0; {way_out}");
+            return setting(format!(".cv({k})"), problem);
+        }
+        match class {
+            Some(class) => Folds::stratified(&class.iter().map(|c| *c as f64).collect::<Vec<_>>(), k, self.seed),
+            None => Folds::shuffled(n, k, self.seed),
+        }
+    }
+
+    /// Refuses, before any work, folds whose scores could not choose among `places` values of C and γ.
+    pub fn check_tunable(&self, folds: &Folds, places: usize, n: usize) -> Result<()> {
+        if *folds == Folds::None && places > 1 {
+            let problem = format!(
+                "no fold can choose among {places} values of C; give one, such as `.cs([1.0])`, or folds, such as \
+                 `.cv(5)`"
+            );
+            return setting(".folds(Folds::None)", problem);
+        }
+        if *folds == Folds::LeaveOneOut && self.low_rank.is_some() {
+            let problem = "needs the whole kernel matrix, which `.low_rank(…)` does without; use `.cv(10)`";
+            return setting(".leave_one_out()", problem);
+        }
+        let scores = match folds {
+            Folds::LeaveOneOut if self.scoring.is_some() => 1,
+            folds => folds.len(n),
+        };
+        if *folds != Folds::None && self.selection == Selection::OneStandardError && scores < 2 {
+            let problem = "needs the scores of at least 2 folds; use `.selection(Selection::Best)`, or more folds";
+            return setting(".selection(Selection::OneStandardError)", problem);
+        }
+        Ok(())
+    }
+}

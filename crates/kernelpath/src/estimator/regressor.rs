@@ -1,0 +1,257 @@
+//! Regressors: ε-insensitive, squared, Huber and expectile losses.
+
+use crate::certify::certificate::Certificate;
+use crate::data::rows::Rows;
+use crate::error::Result;
+use crate::estimator::counted::Counted;
+use crate::estimator::fitted::{Fitted, shared_results};
+use crate::estimator::options::{Options, Tune, setting};
+use crate::estimator::setters::shared_settings;
+use crate::estimator::targets::{Extent, Targets, scored_by_numbers};
+use crate::estimator::training::{Trained, train};
+use crate::fit::request::Task;
+use crate::fit::scoring::Scoring;
+use crate::fit::spread::spread;
+use crate::fit::surface::Scores;
+use crate::fit::tune::Tuned;
+use crate::fit::tune_numbers::r2_scores;
+use crate::loss::scalar::Loss;
+use crate::observe::Control;
+
+/// What [`Extent::Auto`] stands for, in units of the spread of the targets. The usual δ is 1.35 times the spread of the
+/// residuals, which is about 1 for a model that explains half of the variance.
+const AUTO_EPSILON: f64 = 0.1;
+
+const AUTO_DELTA: f64 = 1.0;
+
+/// The loss, before the spread of the targets is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Svr(Extent),
+    Ridge,
+    Huber(Extent),
+    Expectile(f64),
+}
+
+/// A regression of one or several targets, to be trained and tuned in one call.
+///
+/// ```
+/// use kernelpath::Regressor;
+///
+/// let x: Vec<f64> = (0..80).map(|i| 0.1 * f64::from(i)).collect();
+/// let mut y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+/// y[40] = 50.0; // an outlier, which the Huber loss hardly feels
+/// let model = Regressor::huber(0.1).n_cs(10).fit((&x[..], 1), &y)?;
+/// assert!((model.predict((&[1.57][..], 1))?[0] - 1.0).abs() < 0.1);
+/// assert!(model.verify((&x[..], 1), &y)?[0].gap() <= 1e-6);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Regressor {
+    options: Options,
+    kind: Kind,
+    tune: Tune,
+}
+
+shared_settings!(Regressor);
+
+impl Regressor {
+    /// Support vector regression: the loss max(0, |y − f| − ε), with ε ≥ 0 in the unit of y.
+    pub fn svr(epsilon: impl Into<Extent>) -> Self {
+        Self::of(Kind::Svr(epsilon.into()))
+    }
+
+    /// Kernel ridge regression with an intercept: the loss (y − f)². The α of ridge regression is 1 / (2C).
+    pub fn ridge() -> Self {
+        Self::of(Kind::Ridge)
+    }
+
+    /// The Huber loss: r²/2 up to |r| = δ and δ(|r| − δ/2) beyond, with δ > 0 in the unit of y.
+    pub fn huber(delta: impl Into<Extent>) -> Self {
+        Self::of(Kind::Huber(delta.into()))
+    }
+
+    /// The expectile of level τ, between 0 and 1: the loss τr² for r > 0, else (1 − τ)r².
+    pub fn expectile(tau: f64) -> Self {
+        Self::of(Kind::Expectile(tau))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { options: Options::default(), kind, tune: Tune::default() }
+    }
+
+    /// Whether several targets choose one place in the grid together, as they do unless set, or one each. Together,
+    /// they go by the mean of their scores, each in units of the spread of its target.
+    #[must_use]
+    pub fn tune(mut self, tune: Tune) -> Self {
+        self.tune = tune;
+        self
+    }
+
+    /// Trains and tunes: every C, fold and γ, and the refit on all rows.
+    pub fn fit<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<FittedRegressor> {
+        self.fit_with(x, y, &Control::default())
+    }
+
+    /// As [`fit`](Self::fit), watched and stopped through `control`.
+    pub fn fit_with<'a>(
+        &self,
+        x: impl Into<Rows<'a>>,
+        y: impl Into<Targets<'a>>,
+        control: &Control,
+    ) -> Result<FittedRegressor> {
+        let (x, y) = (x.into(), y.into());
+        let options = &scored_by_numbers(&self.options)?;
+        options.check()?;
+        self.check()?;
+        let counted = Counted::new(x, y.nrows(), options.weights.as_deref(), options.kernel.shape)?;
+        let machines = self.machines(&y.counted(&counted)?, &counted);
+        let folds = options.folds(&counted, None)?;
+        let trained = train(options, &counted, &machines.tasks, &folds, control)?;
+        let tuned = self.tuned(options, &trained, &machines, &counted.weights())?;
+        let held_out = trained.tuner(options).surface.out_of_fold(tuned.places.iter().copied().enumerate());
+        let held_out = counted.spread(held_out, machines.tasks.len());
+        let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned);
+        Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, held_out })
+    }
+
+    /// Refuses constants of losses that are out of range.
+    fn check(&self) -> Result<()> {
+        match self.kind {
+            Kind::Svr(Extent::Value(epsilon)) if !(epsilon >= 0.0 && epsilon.is_finite()) => {
+                let problem = "epsilon must be a finite number >= 0, or `Extent::Auto`, 0.1 times the spread of y";
+                setting(format!("Regressor::svr({epsilon})"), problem)
+            }
+            Kind::Huber(Extent::Value(delta)) if !(delta > 0.0 && delta.is_finite()) => {
+                let problem = "delta must be a finite number > 0, or `Extent::Auto`, the spread of y";
+                setting(format!("Regressor::huber({delta})"), problem)
+            }
+            Kind::Expectile(tau) if !(tau > 0.0 && tau < 1.0) => {
+                setting(format!("Regressor::expectile({tau})"), "tau must be between 0 and 1; 0.5 is the mean")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One machine for each target.
+    fn machines(&self, columns: &[Vec<f64>], counted: &Counted) -> Machines {
+        let weight = counted.weight.as_ref();
+        let spreads: Vec<f64> = columns.iter().map(|y| spread(y, weight.map(Vec::as_slice))).collect();
+        let losses: Vec<Loss> = spreads.iter().map(|spread| self.loss(*spread)).collect();
+        let task = |m: usize| {
+            let is_scaled = self.options.is_default_grid() && matches!(self.kind, Kind::Svr(_));
+            let c_factor = if is_scaled { spreads[m] } else { 1.0 };
+            Task::new(losses[m], &columns[m]).with_weight(weight.cloned()).with_c_factor(c_factor)
+        };
+        let units = spreads.iter().zip(&losses).map(|(spread, loss)| spread.powi(loss.growth())).collect();
+        Machines { tasks: (0..columns.len()).map(task).collect(), losses, units }
+    }
+
+    fn loss(&self, spread: f64) -> Loss {
+        match self.kind {
+            Kind::Svr(epsilon) => Loss::EpsilonInsensitive { epsilon: epsilon.of(spread, AUTO_EPSILON) },
+            Kind::Ridge => Loss::Squared,
+            Kind::Huber(delta) => Loss::Huber { delta: delta.of(spread, AUTO_DELTA) },
+            Kind::Expectile(tau) => Loss::Expectile { tau },
+        }
+    }
+
+    /// The places that the scores choose.
+    fn tuned(&self, options: &Options, trained: &Trained, machines: &Machines, weight: &[f64]) -> Result<Tuned> {
+        let tuner = trained.tuner(options);
+        let (surface, all) = (&tuner.surface, tuner.surface.machines());
+        let y: Vec<&[f64]> = machines.tasks.iter().map(|task| &task.y[..]).collect();
+        let all_at_once = options.is_leave_one_out();
+        let is_joint = self.tune == Tune::Joint && all.len() > 1;
+        let tuned = match (options.scoring, is_joint) {
+            (None, false) => tuner.apart(all.map(|m| surface.scores(m)).collect(), &machines.units),
+            (None, true) => {
+                tuner.jointly(mean_of(&all.map(|m| (surface.scores(m), machines.units[m])).collect::<Vec<_>>()))
+            }
+            (Some(_), false) => {
+                let of_machine = |m: usize| r2_scores(surface, m..m + 1, &y, weight, all_at_once);
+                tuner.apart(all.clone().map(of_machine).collect::<Result<_>>()?, &vec![1.0; all.len()])
+            }
+            (Some(_), true) => tuner.jointly(r2_scores(surface, all, &y, weight, all_at_once)?),
+        };
+        trained.chosen(options, tuned)
+    }
+}
+
+/// The machines of several targets.
+struct Machines {
+    tasks: Vec<Task>,
+    losses: Vec<Loss>,
+    /// What the scores of the losses are divided by, so that those of several targets can be compared.
+    units: Vec<f64>,
+}
+
+/// The mean over some machines of their scores, each over its unit.
+fn mean_of(parts: &[(Scores, f64)]) -> Scores {
+    let count = parts.len() as f64;
+    let (folds, places) = (parts[0].0.len(), parts[0].0.first().map_or(0, Vec::len));
+    let at = |fold: usize, place: usize| parts.iter().map(|(scores, unit)| scores[fold][place] / unit).sum::<f64>();
+    (0..folds).map(|fold| (0..places).map(|place| at(fold, place) / count).collect()).collect()
+}
+
+/// A trained and tuned regression, made by [`Regressor::fit`].
+///
+/// ```
+/// use kernelpath::{Loss, Regressor};
+///
+/// let x: Vec<f64> = (0..60).map(|i| 0.1 * f64::from(i)).collect();
+/// let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+/// let model = Regressor::svr(0.05).n_cs(10).fit((&x[..], 1), &y)?;
+/// assert_eq!(model.losses(), [Loss::EpsilonInsensitive { epsilon: 0.05 }]);
+/// assert!(model.score((&x[..], 1), &y)? > 0.95);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FittedRegressor {
+    builder: Regressor,
+    fitted: Fitted,
+    losses: Vec<Loss>,
+    held_out: Vec<f64>,
+}
+
+shared_results!([] FittedRegressor);
+
+impl FittedRegressor {
+    /// The predicted target of every row; if there are several targets, one value for each, row after row.
+    ///
+    /// For a precomputed kernel, `x` holds the kernel between the new rows and all training rows.
+    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+        self.fitted.values(&x.into())
+    }
+
+    /// The loss of each target, with its constant.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// Predictions for the training rows by models that did not see them, at the chosen place, in the shape of
+    /// [`predict`](Self::predict). NaN for rows that were never held out, or have weight 0.
+    pub fn out_of_fold(&self) -> &[f64] {
+        &self.held_out
+    }
+
+    /// The score of the predictions for `x`, with weights of 1: by [`Regressor::scoring`](Regressor::scoring), or else
+    /// R². Several targets have the mean of their scores.
+    pub fn score<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<f64> {
+        let scoring = self.builder.options.scoring.unwrap_or(Scoring::R2);
+        y.into().score(&self.predict(x)?, scoring, &self.losses)
+    }
+
+    /// The certificate of each target's machine at its chosen place, [recomputed](crate::verify()) from the data of the
+    /// fit in double precision. Of the fit, only the coefficients are trusted.
+    pub fn verify<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<Vec<Certificate>> {
+        let y = y.into();
+        let counted = self.fitted.counted(x.into(), y.nrows())?;
+        let machines = self.builder.machines(&y.counted(&counted)?, &counted);
+        if machines.losses != self.losses {
+            let (found, known) = (&machines.losses, &self.losses);
+            return setting(".verify(x, y)", format!("y leads to {found:?}, but the model was fitted with {known:?}"));
+        }
+        self.fitted.verify(&counted, &machines.tasks)
+    }
+}

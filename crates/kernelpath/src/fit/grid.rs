@@ -1,0 +1,92 @@
+//! Values of C that repeat are fitted once.
+
+use crate::error::{Error, Result};
+
+/// The distinct values of C, in the order in which they first appear.
+pub(crate) struct Distinct {
+    pub cs: Vec<f64>,
+    /// For each value given, its place among the distinct ones.
+    place: Vec<usize>,
+}
+
+impl Distinct {
+    pub fn of(cs: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..cs.len()).collect();
+        order.sort_by(|&a, &b| cs[a].total_cmp(&cs[b]).then(a.cmp(&b)));
+        // For each given value, the position where an equal one appears for the first time.
+        let mut first = vec![0; cs.len()];
+        for equal in order.chunk_by(|&a, &b| cs[a] == cs[b]) {
+            for &k in equal {
+                first[k] = equal[0];
+            }
+        }
+        let mut place = vec![0; cs.len()];
+        let mut distinct = Vec::with_capacity(cs.len());
+        for k in 0..cs.len() {
+            if first[k] == k {
+                place[k] = distinct.len();
+                distinct.push(cs[k]);
+            } else {
+                place[k] = place[first[k]];
+            }
+        }
+        Self { cs: distinct, place }
+    }
+
+    /// One value for each given C, from one for each distinct C.
+    pub fn spread<V: Clone>(&self, values: &[V]) -> Vec<V> {
+        self.place.iter().map(|&at| values[at].clone()).collect()
+    }
+
+    /// The same for each fold.
+    pub fn spread_folds<V: Clone>(&self, folds: &[Vec<V>]) -> Vec<Vec<V>> {
+        folds.iter().map(|of_fold| self.spread(of_fold)).collect()
+    }
+
+    /// Turns an error about a distinct C into one about the given C.
+    fn restored(&self, error: Error) -> Error {
+        match error {
+            Error::ExtremeC { value, index, weight, low, high } => {
+                let index = self.place.iter().position(|&at| at == index).unwrap_or(index);
+                Error::ExtremeC { value, index, weight, low, high }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Results that hold something for each C.
+pub(crate) trait OfEachC {
+    /// The same results for all given values; equal values get equal results.
+    fn spread(self, distinct: &Distinct) -> Self;
+}
+
+impl<F: OfEachC> OfEachC for Vec<F> {
+    fn spread(self, distinct: &Distinct) -> Self {
+        self.into_iter().map(|fit| fit.spread(distinct)).collect()
+    }
+}
+
+/// Fits every distinct C once. `fit` gets the distinct values if some of `cs` are repeated, and `None` if `cs` are
+/// distinct already.
+pub(crate) fn each_once<F: OfEachC>(cs: &[f64], fit: impl Fn(Option<&[f64]>) -> Result<F>) -> Result<F> {
+    let distinct = Distinct::of(cs);
+    if distinct.cs.len() == cs.len() {
+        return fit(None);
+    }
+    Ok(fit(Some(&distinct.cs)).map_err(|error| distinct.restored(error))?.spread(&distinct))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_share_a_place() {
+        let distinct = Distinct::of(&[3.0, 1.0, 3.0, 2.0, 1.0]);
+        assert_eq!(distinct.cs, [3.0, 1.0, 2.0]);
+        assert_eq!(distinct.spread(&["three", "one", "two"]), ["three", "one", "three", "two", "one"]);
+        let close = [1.0, 1.0_f64.next_up(), 1.0];
+        assert_eq!(Distinct::of(&close).cs, close[..2]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a fit takes of memory, before anything is allocated: the sum of what its parts declare.
+
+use crate::error::Result;
+use crate::fit::folds::Folds;
+use crate::fit::request::Request;
+use crate::kernel::gram::{Gram, check_plan};
+use crate::kernel::pairs::Pairs;
+use crate::loss::scalar::Loss;
+use crate::numeric::cholesky::Working;
+use crate::numeric::eigen::eigen_bytes;
+use crate::numeric::entry::Entry;
+use crate::numeric::memory::available_memory;
+use crate::nystrom::approximation::Nystrom;
+use crate::nystrom::features::{Features, Storage};
+use crate::path::leave_one_out::LEFT_OUT_AT_ONCE;
+use crate::solver::choice::{Method, Solver};
+use crate::solver::engine::Size;
+use crate::solver::low_rank::directions::Preconditioner;
+use crate::solver::newton::multiclass::softmax_bytes;
+use crate::solver::spectral::NEIGHBOURS;
+
+/// Numbers per C for a row left out: a record twice, and its value in vectors of their own.
+const LEFT_OUT: u64 = 32;
+
+/// Numbers per row beside the features, for each problem in work: the weights; at the C at hand and at the two before
+/// it, the values f, the slopes, the centre and the curvature; and the changes of the slopes.
+const STATE: usize = 21;
+
+/// Further numbers per row in the spectral engine, for each C at hand: the weights twice, and f and the slopes, on the
+/// device and off it.
+const STATE_ON_DEVICE: usize = 8;
+
+/// Plans a fit on the kernel matrix of `n` units. Returns the pairs to use, and the bytes of the whole fit.
+pub(crate) fn on_matrix<'a, T: Working>(request: &Request<'a>, n: usize) -> Result<(Option<&'a Pairs>, u64)> {
+    let extra = beside_matrix::<T>(request, n)?;
+    let outputs = request.tasks.iter().map(super::request::Task::outputs).max().unwrap_or(1);
+    let threads = if outputs > 1 { 1 } else { rayon::current_num_threads() };
+    let low_rank = || planned_at_low_rank::<T>(request, n);
+    let plan = |pairs: u64| check_plan::<T>(n, outputs * request.cs.len(), threads, extra + pairs, low_rank);
+    Pairs::planned(request.pairs, n, plan)
+}
+
+/// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
+/// that small tasks work on side by side, and what is kept of all tasks.
+fn beside_matrix<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
+    let (n, cs, threads) = (request.x.nrows(), request.cs.len(), rayon::current_num_threads() as u64);
+    let splits = request.folds.splits();
+    let tested = if request.folds == Folds::LeaveOneOut { n } else { splits.iter().map(|fold| fold.test.len()).sum() };
+    let largest_test = splits.iter().map(|fold| fold.test.len()).max().unwrap_or(0);
+    let (mut whole, mut part, mut numbers) = (0, 0, 0_u64);
+    for task in &request.tasks {
+        let rows = task.rows.as_ref().map_or(n_units, Vec::len);
+        let Some(loss) = task.loss() else {
+            whole = whole.max(softmax_bytes(rows, task.outputs(), splits.len() + 1));
+            continue;
+        };
+        // Leave-one-out solves a block of problems at once.
+        let problems = if request.folds == Folds::LeaveOneOut { 1 + LEFT_OUT_AT_ONCE } else { 1 + splits.len() };
+        let size = Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows) };
+        let mut solver = request.solver.method(loss, rows)?.extra_bytes(&size);
+        if request.solver == Solver::Auto && loss == Loss::Squared {
+            // If rows repeat, Newton's method takes the place of the closed form.
+            solver = solver.max(Method::Newton.extra_bytes(&size));
+        }
+        // Coefficients of the refit and held-out values.
+        numbers += (rows + tested) as u64 * cs as u64;
+        if request.folds == Folds::LeaveOneOut {
+            numbers += (n * cs) as u64 * LEFT_OUT;
+        }
+        if task.rows.is_none() {
+            whole = whole.max(solver);
+        } else {
+            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1));
+            // Until all small tasks are solved, the coefficients of every model are kept; and so are a fold's products
+            // with the matrix.
+            numbers += (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+        }
+    }
+    Ok(whole.max(threads * part) + 8 * numbers)
+}
+
+/// Plans a fit on the features of `n` units. Returns where the features go, and the bytes of the whole fit.
+pub(crate) fn on_features<T: Working>(request: &Request, n: usize, nystrom: &Nystrom) -> Result<(Storage, u64)> {
+    Storage::planned::<T>(n, nystrom, beside_features::<T>(request, n, nystrom.rank()))
+}
+
+/// Bytes that a fit at low rank on `n` units would take; `None` for leave-one-out, which has no fit at low rank.
+fn planned_at_low_rank<T: Working>(request: &Request, n: usize) -> Option<u64> {
+    if request.folds == Folds::LeaveOneOut {
+        return None;
+    }
+    Some(request.instead.planned_bytes::<T>(n, |rank| beside_features::<T>(request, n, rank)))
+}
+
+/// Bytes that a fit on `n` units takes beside their features: its problems in work, the held-out values of every
+/// machine, copies of some rows, factors, and the matrices over all pairs of features.
+fn beside_features<T: Working>(request: &Request, n: usize, rank: usize) -> u64 {
+    let folds = request.folds.splits().len();
+    let held_out = |outputs: usize| if folds > 0 { outputs * request.cs.len() * request.x.nrows() } else { 0 };
+    let (mut of_classes, mut scalar) = (0, false);
+    for task in &request.tasks {
+        if task.loss().is_some() {
+            scalar = true;
+        } else {
+            of_classes += softmax_bytes(n, task.outputs(), folds + 1) + 8 * held_out(task.outputs()) as u64;
+        }
+    }
+    if !scalar {
+        return of_classes;
+    }
+    let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
+    let is_spectral = request.solver == Solver::Spectral;
+    let state = if is_spectral { STATE + STATE_ON_DEVICE * NEIGHBOURS } else { STATE };
+    let beside = 8 * (most * (folds + 1) * state + held_out(request.tasks.len())) as u64 + (56 << 20);
+    let factors = Preconditioner::<T>::bytes(n, rank, folds + 1);
+    // One matrix per thread with its factor, and for the spectral engine those of an eigendecomposition.
+    let square = 8 * (rank as u64 + 1).pow(2);
+    let decomposed = if is_spectral { 3 * square + eigen_bytes(rank) } else { 0 };
+    let curvatures = 2 * square * rayon::current_num_threads() as u64 + decomposed;
+    // Copies mostly take less than they are allowed to.
+    of_classes + beside + copies::<T>(n, rank) * 2 / 3 + factors + curvatures
+}
+
+/// Bytes that copies of the features of some rows may take: those of half of the rows, if there is enough memory.
+fn copies<T: Working>(n: usize, rank: usize) -> u64 {
+    let available = available_memory().unwrap_or(u64::MAX);
+    (Features::<T>::bytes(n, rank) / 2).min(available / 4)
+}
+
+/// Most rows whose features may be copied at once.
+pub(crate) fn copied_rows<T: Working>(n: usize, rank: usize) -> usize {
+    (copies::<T>(n, rank) / Features::<T>::bytes(1, rank)) as usize
+}

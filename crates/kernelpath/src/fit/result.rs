@@ -1,0 +1,181 @@
+//! Every model of a fit.
+
+use crate::certify::certificate::worst;
+use crate::certify::record::{Record, Status, withdraw};
+use crate::fit::folds::Folds;
+use crate::fit::grid::{Distinct, OfEachC};
+use crate::fit::request::{Request, Task};
+use crate::loss::objective::Objective;
+
+/// Every model of a fit: folds × C's and the refit.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PathFit {
+    /// The loss.
+    pub objective: Objective,
+    /// Values per row: 1, or for the multinomial loss one per class.
+    pub outputs: usize,
+    /// The solver that solved the problems.
+    pub solver: &'static str,
+    /// The values of C, as given, times the factor of C of the task.
+    pub cs: Vec<f64>,
+    /// Number of rows of the data.
+    pub n: usize,
+    /// The rows that `coef` has coefficients for; `None`: all rows, or landmarks.
+    pub rows: Option<Vec<usize>>,
+    /// For every fold and C, the weighted mean [score](crate::Loss::score) (for several classes, the accuracy) over those
+    /// of the fold's test rows that are among `rows`; NaN where not run, or if there are no such rows.
+    pub scores: Vec<Vec<f64>>,
+    /// `records[fold][c]`; the last "fold" is the refit on all rows.
+    pub records: Vec<Vec<Record>>,
+    /// `oof[fold][c]`: decision values of the fold's test rows, row after row, `outputs` for each; NaN where not run.
+    pub oof: Vec<Vec<Vec<f64>>>,
+    /// Test rows of each fold.
+    pub test: Vec<Vec<usize>>,
+    /// `coef[c]`: β of the refit, one for each row that it learned from, or with low rank for each landmark; for several
+    /// classes, class after class.
+    pub coef: Vec<Vec<f64>>,
+    /// Bytes of the kernel matrix, or of the features.
+    pub gram_bytes: u64,
+    /// Bytes that the fit was planned to take at its peak.
+    pub planned_bytes: u64,
+    /// Seconds spent on the kernel matrix, or on the features.
+    pub kernel_seconds: f64,
+    /// Seconds spent on the paths.
+    pub path_seconds: f64,
+    /// Whether the time budget ended the fit.
+    pub timed_out: bool,
+    /// The smallest eigenvalue of the kernel matrix, or of that of the landmarks, if it is so far below 0 that the
+    /// models have no certificate. `None`: the matrix is positive semi-definite, up to rounding.
+    pub smallest_eigenvalue: Option<f64>,
+}
+
+impl PathFit {
+    /// Number of folds, the refit not counted.
+    pub fn n_folds(&self) -> usize {
+        self.test.len()
+    }
+
+    /// Mean decision values of each row over the folds that held it out, at the C of index `c`, row after row, `outputs`
+    /// for each; NaN if no fold did.
+    pub fn out_of_fold(&self, c: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; self.n * self.outputs];
+        let mut count = vec![0.0; self.n];
+        for (by_c, test) in self.oof.iter().zip(&self.test) {
+            for (&row, f) in test.iter().zip(by_c[c].chunks_exact(self.outputs)) {
+                mean[row * self.outputs..].iter_mut().zip(f).for_each(|(mean, f)| *mean += f);
+                count[row] += 1.0;
+            }
+        }
+        for (mean, count) in mean.chunks_exact_mut(self.outputs).zip(count) {
+            for mean in mean {
+                *mean /= count;
+            }
+        }
+        mean
+    }
+
+    /// The coefficients of the refit at the C of index `c`, one slice per output.
+    pub fn coefficients(&self, c: usize) -> Vec<&[f64]> {
+        let coef = &self.coef[c];
+        coef.chunks_exact((coef.len() / self.outputs).max(1)).collect()
+    }
+
+    /// The intercepts of the refit at the C of index `c`.
+    pub fn intercepts(&self, c: usize) -> &[f64] {
+        self.records.last().map_or(&[], |refit| &refit[c].b)
+    }
+
+    /// Largest gap of all models; NaN if the kernel is indefinite.
+    pub fn worst_gap(&self) -> f64 {
+        worst(self.records.iter().flatten().map(|r| r.certificate.gap()))
+    }
+}
+
+impl OfEachC for PathFit {
+    fn spread(self, distinct: &Distinct) -> Self {
+        Self {
+            cs: distinct.spread(&self.cs),
+            scores: distinct.spread_folds(&self.scores),
+            records: distinct.spread_folds(&self.records),
+            oof: distinct.spread_folds(&self.oof),
+            coef: distinct.spread(&self.coef),
+            ..self
+        }
+    }
+}
+
+/// The models of a task, row by row: what a [`PathFit`] is made from.
+pub(crate) struct Models {
+    pub solver: &'static str,
+    pub records: Vec<Vec<Record>>,
+    pub oof: Vec<Vec<Vec<f64>>>,
+    pub coef: Vec<Vec<f64>>,
+    pub path_seconds: f64,
+}
+
+/// The fit of a task, with the scores of its folds.
+pub(crate) fn path_fit(request: &Request, task: &Task, models: Models) -> PathFit {
+    let Models { solver, records, oof, coef, path_seconds } = models;
+    let (n, outputs) = (request.x.nrows(), task.outputs());
+    let test: Vec<Vec<usize>> = match &request.folds {
+        Folds::None => Vec::new(),
+        Folds::LeaveOneOut => (0..n).map(|i| vec![i]).collect(),
+        Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
+    };
+    // The place of each row among the task's own rows, to find them in a test set.
+    let mut places = vec![None; if task.rows.is_some() { n } else { 0 }];
+    for (k, &row) in task.rows.iter().flatten().enumerate() {
+        places[row] = Some(k);
+    }
+    let place = |i: usize| if task.rows.is_some() { places[i] } else { Some(i) };
+    let own = |test: &Vec<usize>| -> Vec<(usize, usize)> {
+        test.iter().enumerate().filter_map(|(at, &i)| Some((at, place(i)?))).collect()
+    };
+    let mean = |own: &[(usize, usize)], f: &[f64]| {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for &(at, k) in own {
+            let (weight, f) = (task.score_weight(k), &f[at * outputs..(at + 1) * outputs]);
+            if weight > 0.0 {
+                sum += weight * if f[0].is_nan() { f[0] } else { task.objective.score(task.y[k], f) };
+                total += weight;
+            }
+        }
+        sum / total
+    };
+    let of_fold = |(oof, test): (&Vec<Vec<f64>>, &Vec<usize>)| {
+        let own = own(test);
+        oof.iter().map(|f| mean(&own, f)).collect()
+    };
+    let scores = oof.iter().zip(&test).map(of_fold).collect();
+    let timed_out = records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit));
+    PathFit {
+        objective: task.objective,
+        outputs,
+        solver,
+        cs: request.cs.to_vec(),
+        n,
+        rows: task.rows.clone(),
+        scores,
+        records,
+        oof,
+        test,
+        coef,
+        gram_bytes: 0,
+        planned_bytes: 0,
+        kernel_seconds: 0.0,
+        path_seconds,
+        timed_out,
+        smallest_eigenvalue: None,
+    }
+}
+
+impl PathFit {
+    /// The fit, without proofs if its K is indefinite: `smallest` is then the smallest eigenvalue.
+    pub(crate) fn with_negative_eigenvalue(mut self, smallest: Option<f64>) -> Self {
+        if smallest.is_some() {
+            withdraw(&mut self.records);
+        }
+        Self { smallest_eigenvalue: smallest, ..self }
+    }
+}

@@ -1,0 +1,258 @@
+//! The one driver: from a request to every model of a fit.
+//!
+//! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the fold's out-of-fold scores
+//! are the f of its held-out rows.
+
+use rayon::prelude::*;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::certify::ledger::Kept;
+use crate::certify::record::Record;
+use crate::data::units::Units;
+use crate::device::Device;
+use crate::device::place::Work;
+use crate::error::Result;
+use crate::fit::check::check;
+use crate::fit::folds::Folds;
+use crate::fit::grid::each_once;
+use crate::fit::memory_plan;
+use crate::fit::placed::{Placed, units};
+use crate::fit::precision::is_single;
+use crate::fit::request::{KernelChoice, Request, Task};
+use crate::fit::result::{Models, PathFit, path_fit};
+use crate::fit::solved::Solved;
+use crate::fit::spread::in_units;
+use crate::fit::with_features::WithFeatures;
+use crate::fit::with_matrix::{Origin, WithMatrix};
+use crate::kernel::definite::{epsilon, negative_eigenvalue};
+use crate::kernel::gram::Gram;
+use crate::kernel::shape::KernelFn;
+use crate::numeric::cholesky::Working;
+use crate::numeric::memory;
+use crate::nystrom::approximation::Nystrom;
+use crate::nystrom::features::Features;
+use crate::observe::{Control, Phase};
+use crate::solver::choice::Solver;
+
+/// K of a fit, and how the problems of one task are solved on it.
+pub(crate) trait Ground: Sync {
+    /// Whether the task is small: it is solved on one thread, side by side with others.
+    fn is_alone(&self, task: &Task) -> bool;
+    /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
+    /// [`held_out`](Self::held_out) computes these values for all tasks together.
+    fn keeps_values(&self, task: &Task) -> bool;
+    fn solve(&self, request: &Request, task: &Task) -> Result<Solved>;
+    /// `[task][fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the
+    /// only "fold" is the refit, and its values are those at all rows.
+    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>>;
+    /// The coefficients of the refit, one for each row or landmark.
+    fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
+    /// Makes the records of a problem hold for the kernel that was asked for.
+    fn finish_records(&self, _kept: &mut Kept) {}
+}
+
+/// Fits every fold and the whole data at every C, each model with its certificate. Returns one fit per task.
+///
+/// ```
+/// use kernelpath::{Control, Folds, KernelFn, Loss, LowRank, Nystrom, Objective, Request, Rows, Shape, Task, fit, logspace};
+///
+/// let x: Vec<f64> = (0..2000).map(|i| (0.37 * i as f64).sin()).collect();
+/// let y: Vec<f64> = x.chunks(2).map(|r| if r[0] * r[1] > 0.1 { 1.0 } else { -1.0 }).collect();
+/// let (rows, control) = (Rows::from_slice(&x, 2)?, Control::default());
+/// let (kernel, cs) = (KernelFn::new(Shape::Rbf, 1.0)?, logspace(1e-2, 1e2, 10));
+/// let mut request = Request::new(rows, vec![Task::new(Loss::Hinge, &y)], kernel, &cs);
+/// request.folds = Folds::stratified(&y, 5, 0)?;
+/// assert!(fit(&request, &control)?[0].worst_gap() <= 1e-6);
+///
+/// // The same at low rank, in which case a model has one coefficient per landmark.
+/// let nystrom = Nystrom::builder(kernel).low_rank(LowRank::rp_cholesky(30)).build(&rows)?;
+/// request.kernel = (&nystrom).into();
+/// let low_rank = &fit(&request, &control)?[0];
+/// assert!(low_rank.worst_gap() <= 1e-6 && low_rank.coef[0].len() == 30);
+///
+/// // Classes that are learned together.
+/// let classes: Vec<f64> = x.chunks(2).map(|r| f64::from(r[0] > 0.0) + f64::from(r[1] > 0.5)).collect();
+/// let request = Request::new(rows, vec![Task::new(Objective::Multinomial, &classes)], kernel, &[1.0]);
+/// assert_eq!(fit(&request, &control)?[0].intercepts(0).len(), 3);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+pub fn fit(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
+    each_once(request.cs, |cs| match cs {
+        None => request.device.run(Fit { request, control }),
+        Some(cs) => request.device.run(Fit { request: &Request { cs, ..request.clone() }, control }),
+    })
+}
+
+/// A fit, before its device is known.
+struct Fit<'a> {
+    request: &'a Request<'a>,
+    control: &'a Control,
+}
+
+impl Work for Fit<'_> {
+    type Out = Result<Vec<PathFit>>;
+
+    fn on<D: Device>(self, device: &D) -> Result<Vec<PathFit>> {
+        let Self { request, control } = self;
+        // In a pool of its own: the global one does not survive a fork, and does not report a lack of threads.
+        memory::pool(request.threads)?.install(|| {
+            check(request)?;
+            in_units(request, |request| {
+                // Equal rows are merged into one row with the sum of their weights: repeated rows often make a problem
+                // degenerate.
+                let units = units(request, control)?;
+                if is_single(request, &units, control)? {
+                    fit_in::<f32, D>(device, request, &units, control)
+                } else {
+                    fit_in::<f64, D>(device, request, &units, control)
+                }
+            })
+        })
+    }
+}
+
+fn fit_in<T: Working, D: Device>(
+    device: &D,
+    request: &Request,
+    units: &Units,
+    control: &Control,
+) -> Result<Vec<PathFit>> {
+    match request.kernel {
+        KernelChoice::Exact(kernel) => fit_matrix::<T, D>(device, request, kernel, units, control),
+        KernelChoice::LowRank(nystrom) => fit_features::<T, D>(device, request, nystrom, units, control),
+    }
+}
+
+fn fit_matrix<T: Working, D: Device>(
+    device: &D,
+    request: &Request,
+    kernel: KernelFn,
+    units: &Units,
+    control: &Control,
+) -> Result<Vec<PathFit>> {
+    let started = Instant::now();
+    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, units.len())?;
+    let gram = Gram::<T>::compute(&request.x, &units.representative, &kernel, pairs, control)?;
+    let precision = epsilon::<T>(&kernel, &request.x);
+    let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
+    let kernel_seconds = started.elapsed().as_secs_f64();
+    let (decomposition, solver) = (OnceLock::new(), request.solver);
+    let ground = WithMatrix::<T, T, D> {
+        device,
+        gram: &gram,
+        units,
+        solver,
+        decomposition: &decomposition,
+        origin: None,
+        control,
+    };
+    let made =
+        |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
+    let fits = fit_tasks(request, &ground, control)?;
+    Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
+}
+
+/// When a fit works on the matrix ZZᵀ instead of on features: from rank `LARGE_RANK` on a factor in rank dimensions is
+/// expensive, and up to `FEW_FOR_PRODUCT` rows the matrix is small.
+const LARGE_RANK: usize = 256;
+
+const FEW_FOR_PRODUCT: usize = 8192;
+
+fn fit_features<T: Working, D: Device>(
+    device: &D,
+    request: &Request,
+    nystrom: &Nystrom,
+    units: &Units,
+    control: &Control,
+) -> Result<Vec<PathFit>> {
+    let started = Instant::now();
+    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, units.len(), nystrom)?;
+    let mut features = Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, control)?;
+    let scalar = request.tasks.iter().all(|task| task.loss().is_some());
+    let rank = features.rank();
+    let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
+    let fits = if as_product {
+        let gram = features.product(control)?;
+        let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
+        let (decomposition, origin) = (OnceLock::new(), Some(Origin { features: &features, nystrom }));
+        let ground = WithMatrix { device, gram: &gram, units, solver, decomposition: &decomposition, origin, control };
+        fit_tasks(request, &ground, control)?
+    } else {
+        // Features far from 0 would hide b.
+        let mean = if scalar { features.centre() } else { vec![0.0; rank] };
+        let copied = memory_plan::copied_rows::<T>(units.len(), rank);
+        let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
+        let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };
+        fit_tasks(request, &ground, control)?
+    };
+    let gram_bytes = Features::<T>::bytes(units.len(), rank);
+    let seconds: f64 = fits.iter().map(|fit| fit.path_seconds).sum();
+    let kernel_seconds = started.elapsed().as_secs_f64() - seconds;
+    let made = |fit: PathFit| PathFit { rows: None, gram_bytes, planned_bytes, kernel_seconds, ..fit };
+    let negative = nystrom.smallest_eigenvalue();
+    Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
+}
+
+/// Fits all tasks: those on all rows one after the other, each on all threads, then the small ones side by side.
+fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Result<Vec<PathFit>> {
+    control.begin(Phase::Path, request.tasks.len() * request.cs.len() * request.problems());
+    let tasks = &request.tasks;
+    let (alone, together): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|&k| ground.is_alone(&tasks[k]));
+    let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(tasks.len());
+    for k in together {
+        let of_task = ground.solve(request, &tasks[k])?;
+        if ground.keeps_values(&tasks[k]) {
+            fits.push((k, assemble(request, &tasks[k], ground, of_task, None)?));
+        } else {
+            let values = ground.held_out(request, std::slice::from_ref(&of_task))?.remove(0);
+            fits.push((k, assemble(request, &tasks[k], ground, of_task, Some(values))?));
+        }
+    }
+    let solved = alone.par_iter().map(|&k| ground.solve(request, &tasks[k])).collect::<Result<Vec<Solved>>>()?;
+    let values = if solved.is_empty() { Vec::new() } else { ground.held_out(request, &solved)? };
+    let assembled = (alone.into_par_iter().zip(solved).zip(values))
+        .map(|((k, solved), values)| Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?)));
+    fits.extend(assembled.collect::<Result<Vec<_>>>()?);
+    fits.sort_by_key(|(k, _)| *k);
+    Ok(fits.into_iter().map(|(_, fit)| fit).collect())
+}
+
+/// Makes the fit of a task. `values` are those of [`Ground::held_out`], if the folds did not keep theirs.
+fn assemble(
+    request: &Request,
+    task: &Task,
+    ground: &impl Ground,
+    mut solved: Solved,
+    values: Option<Vec<Vec<Vec<f64>>>>,
+) -> Result<PathFit> {
+    let coef = ground.coefficients(task, &solved)?;
+    solved.folds.iter_mut().chain([&mut solved.refit]).for_each(|kept| ground.finish_records(kept));
+    let Solved { placed: Placed { place, .. }, method, refit, folds, left_out, seconds, .. } = solved;
+    let mut records: Vec<Vec<Record>> = Vec::new();
+    let mut oof: Vec<Vec<Vec<f64>>> = Vec::new();
+    if request.folds == Folds::LeaveOneOut {
+        for i in 0..request.x.nrows() {
+            if let Some(k) = task.position(i) {
+                records.push(left_out.iter().map(|of_c| of_c[place[k]].0.clone()).collect());
+                oof.push(left_out.iter().map(|of_c| vec![of_c[place[k]].1]).collect());
+            } else {
+                // The task did not learn from this row in the first place.
+                records.push(refit.records.clone());
+                oof.push(values.iter().flatten().flatten().map(|f| vec![f[i]]).collect());
+            }
+        }
+    } else {
+        let outputs = task.outputs();
+        let or_nan =
+            |values: Vec<f64>, rows: usize| if values.is_empty() { vec![f64::NAN; rows * outputs] } else { values };
+        for (kept, fold) in folds.into_iter().zip(request.folds.splits()) {
+            oof.push(kept.values.into_iter().map(|values| or_nan(values, fold.test.len())).collect());
+            records.push(kept.records);
+        }
+        oof = values.unwrap_or(oof);
+    }
+    records.push(refit.records);
+    let models = Models { solver: method.name(), records, oof, coef, path_seconds: seconds };
+    Ok(path_fit(request, task, models))
+}

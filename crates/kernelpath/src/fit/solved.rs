@@ -1,0 +1,81 @@
+//! The problems of one task: which they are, and what was found.
+
+use crate::certify::ledger::{Judge, Keeps, Kept, Ledger, Problem};
+use crate::data::units::Units;
+use crate::error::Result;
+use crate::fit::folds::counts;
+use crate::fit::placed::Placed;
+use crate::fit::request::{Request, Task};
+use crate::observe::Control;
+use crate::path::leave_one_out::{LeftOut, leave_one_out};
+use crate::path::schedule::{Workers, solve};
+use crate::solver::choice::{Method, Visit};
+use crate::solver::engine::{Engine, LeftOutRows};
+
+/// The models of a task.
+pub(crate) struct Solved {
+    pub placed: Placed,
+    /// Weight of each unit in the refit.
+    pub weight: Vec<f64>,
+    pub method: Method,
+    pub refit: Kept,
+    pub folds: Vec<Kept>,
+    /// `[c][unit]`, if rows are left out one by one.
+    pub left_out: Vec<Vec<LeftOut>>,
+    pub seconds: f64,
+}
+
+/// The problems of a task: the refit first, as it takes longest, then the folds. If `keeps_values`, the folds keep the
+/// values of their test rows, else their coefficients.
+pub(crate) fn problems(
+    request: &Request,
+    task: &Task,
+    (placed, units): (&Placed, &Units),
+    refit: Keeps,
+    keeps_values: bool,
+) -> Vec<Problem> {
+    let mut problems = vec![Problem { weight: placed.weights(task, &|_| 1.0).into(), keeps: refit }];
+    problems.extend(request.folds.splits().iter().map(|fold| {
+        let count = counts(request.x.nrows(), &fold.train);
+        let keeps = if keeps_values { Keeps::Values(units.of(&fold.test)) } else { Keeps::Coefficients };
+        Problem { weight: placed.weights(task, &|i| count[i]).into(), keeps }
+    }));
+    problems
+}
+
+/// Solves all problems by whatever engine it is given.
+pub(crate) struct SolveAll<'a, J> {
+    pub judge: &'a J,
+    pub problems: &'a [Problem],
+    pub cs: &'a [f64],
+    pub workers: Workers,
+    pub control: &'a Control,
+}
+
+impl<J: Judge> Visit for SolveAll<'_, J> {
+    type Out = Vec<Kept>;
+
+    fn with<E: Engine>(self, engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync) -> Result<Vec<Kept>> {
+        let ledger = Ledger::new(self.judge, self.problems, self.cs, self.control);
+        solve(engines(self.problems)?, &ledger, self.workers, self.control)?;
+        Ok(ledger.close())
+    }
+}
+
+/// Leaves out each row by whatever engine it is given.
+pub(crate) struct LeaveEachOut<'a, J> {
+    pub judge: &'a J,
+    pub rows: LeftOutRows<'a>,
+    pub cs: &'a [f64],
+    pub refit: &'a Kept,
+    pub workers: Workers,
+    pub control: &'a Control,
+}
+
+impl<J: Judge> Visit for LeaveEachOut<'_, J> {
+    type Out = Vec<Vec<LeftOut>>;
+
+    fn with<E: Engine>(self, engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync) -> Result<Self::Out> {
+        leave_one_out(engines, self.judge, &self.rows, self.cs, self.refit, self.workers, self.control)
+    }
+}

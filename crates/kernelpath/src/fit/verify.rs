@@ -1,0 +1,229 @@
+//! The certificate of a returned model, recomputed from the rows in double precision. Of the fit, only the coefficients
+//! are trusted.
+
+use rayon::prelude::*;
+
+use crate::certify::certificate::{Certificate, Claim, certify, losses};
+use crate::certify::record::Settings;
+use crate::data::rows::Rows;
+use crate::error::{Error, Result};
+use crate::fit::check::check_targets;
+use crate::fit::precision::Precision;
+use crate::fit::request::{KernelChoice, Request, Task};
+use crate::fit::run::fit;
+use crate::kernel::accuracy::KernelError;
+use crate::kernel::definite::{epsilon, negative_eigenvalue};
+use crate::kernel::gram::Gram;
+use crate::kernel::shape::{KernelFn, Shape};
+use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::loss::objective::Objective;
+use crate::loss::scalar::Loss;
+use crate::loss::softmax::Softmax;
+use crate::numeric::memory::pool;
+use crate::numeric::simd::dot;
+use crate::nystrom::approximation::Nystrom;
+use crate::observe::Control;
+
+/// A model as a fit returns it.
+#[derive(Debug, Clone, Copy)]
+pub struct Returned<'a> {
+    /// The C that the model was fitted at, times the factor of C of its task.
+    pub c: f64,
+    /// One coefficient for each row that the model learned from, or with low rank for each landmark. For the
+    /// multinomial loss, class after class.
+    pub coef: &'a [f64],
+    /// The intercept; for the multinomial loss, one per class.
+    pub b: &'a [f64],
+}
+
+/// P, D, their gap and its noise for the model of a task on all of `x`, computed from scratch.
+///
+/// Kernel values are computed from the rows in double precision and not kept, so that memory stays bounded (except for
+/// kernels that may be indefinite). It takes the time of a few kernel matrices. For a model on landmarks, f and ½‖f‖² are
+/// those of the landmarks' kernel functions, and the dual point is found anew, by a fit at this one C on features in
+/// double precision.
+///
+/// ```
+/// use kernelpath::{Control, KernelFn, Loss, Request, Returned, Rows, Settings, Shape, Task, fit, verify};
+///
+/// let x: Vec<f64> = (0..400).map(|i| (0.37 * i as f64).sin()).collect();
+/// let y: Vec<f64> = x.chunks(2).map(|r| if r[0] * r[1] > 0.1 { 1.0 } else { -1.0 }).collect();
+/// let (rows, kernel, task) = (Rows::from_slice(&x, 2)?, KernelFn::new(Shape::Rbf, 1.0)?, Task::new(Loss::Hinge, &y));
+/// let control = Control::default();
+/// let found = &fit(&Request::new(rows, vec![task.clone()], kernel, &[10.0]), &control)?[0];
+/// let model = Returned { c: 10.0, coef: &found.coef[0], b: found.intercepts(0) };
+/// let proof = verify(&rows, kernel.into(), &task, model, Settings::default(), 0, &control)?;
+/// assert!(proof.gap() <= 1e-6 && proof.relative_noise() < 1e-9);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+pub fn verify(
+    x: &Rows,
+    kernel: KernelChoice,
+    task: &Task,
+    model: Returned,
+    settings: Settings,
+    threads: usize,
+    control: &Control,
+) -> Result<Certificate> {
+    check_targets(task, x.nrows())?;
+    let rows: Vec<usize> = task.rows.clone().unwrap_or_else(|| (0..x.nrows()).collect());
+    let outputs = task.outputs();
+    check_length("the intercepts", model.b, outputs)?;
+    let length = if let KernelChoice::LowRank(nystrom) = kernel { nystrom.map().nrows() } else { rows.len() };
+    check_length("the coefficients", model.coef, length * outputs)?;
+    pool(threads)?.install(|| {
+        x.check("X")?;
+        match (kernel, task.objective) {
+            (KernelChoice::LowRank(nystrom), _) => {
+                on_landmarks(x, &rows, nystrom, task, model, settings, threads, control)
+            }
+            (KernelChoice::Exact(kernel), objective) => {
+                let certificate = match objective {
+                    Objective::Scalar(loss) => on_rows(x, &rows, &kernel, (loss, task), model, control)?,
+                    Objective::Multinomial => classes_on_rows(x, &rows, &kernel, task, model, control)?,
+                };
+                control.check()?;
+                Ok(if is_indefinite(x, &rows, &kernel, control)? { certificate.withdrawn() } else { certificate })
+            }
+        }
+    })
+}
+
+fn on_rows(
+    x: &Rows,
+    rows: &[usize],
+    kernel: &KernelFn,
+    (loss, task): (Loss, &Task),
+    model: Returned,
+    control: &Control,
+) -> Result<Certificate> {
+    let times = |columns: &[&[f64]]| expansions(x, rows, x, rows, kernel, columns, control);
+    let f = times(&[model.coef])?.remove(0);
+    let diagonal: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
+    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
+    let claim = Claim { weight: &weight, beta: model.coef, b: model.b[0], k_beta: &f };
+    Ok(certify(loss, &task.y, &[claim], &KernelError::new(0.0, &diagonal), 0.0, times)?[0])
+}
+
+fn classes_on_rows(
+    x: &Rows,
+    rows: &[usize],
+    kernel: &KernelFn,
+    task: &Task,
+    model: Returned,
+    control: &Control,
+) -> Result<Certificate> {
+    let n = rows.len();
+    let softmax = softmax_of(task);
+    let times = |values: &[f64]| -> Result<Vec<f64>> {
+        let columns: Vec<&[f64]> = values.chunks_exact(n).collect();
+        Ok(expansions(x, rows, x, rows, kernel, &columns, control)?.concat())
+    };
+    let f = times(model.coef)?;
+    let error = KernelError::new(0.0, &rows.iter().map(|&i| kernel.diagonal(x, i)).collect::<Vec<_>>());
+    let weight: Vec<f64> = (0..n).map(|k| model.c * task.weight(k)).collect();
+    let largest = error.roots.iter().fold(0.0_f64, |a, root| a.max(root * root));
+    let Certificate { primal, dual, .. } = softmax.certify(&weight, model.coef, model.b, &f, largest, 0.0, times)?;
+    let errors: Vec<f64> = model.coef.chunks_exact(n).map(|beta| error.of_product(beta)).collect();
+    Ok(Certificate::new(primal, dual, softmax.noise(&weight, model.coef, model.b, &f, &error.roots, &errors)))
+}
+
+/// P of a model on landmarks, and the D of a fit in double precision.
+#[allow(clippy::too_many_arguments)]
+fn on_landmarks(
+    x: &Rows,
+    rows: &[usize],
+    nystrom: &Nystrom,
+    task: &Task,
+    model: Returned,
+    settings: Settings,
+    threads: usize,
+    control: &Control,
+) -> Result<Certificate> {
+    let (mut f, mut square) = (Vec::new(), 0.0);
+    for coef in model.coef.chunks_exact(nystrom.map().nrows()) {
+        let (of_output, square_of_output) = expansion_on_landmarks(x, rows, nystrom, coef, control)?;
+        f.extend(of_output);
+        square += square_of_output;
+    }
+    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
+    let losses = match task.objective {
+        Objective::Scalar(loss) => losses(loss, &task.y, &weight, model.b[0], &f),
+        Objective::Multinomial => softmax_of(task).losses(&weight, &f, model.b),
+    };
+    let cs = [model.c / task.c_factor];
+    let mut request = Request::new(*x, vec![task.clone()], nystrom, &cs);
+    (request.precision, request.settings, request.threads) = (Precision::Double, settings, threads);
+    let found = fit(&request, control)?;
+    Ok(Certificate { primal: losses + 0.5 * square, ..found[0].records[0][0].certificate })
+}
+
+/// Whether the kernel is indefinite, so that no gap proves anything. Kernels that are semi-definite by their formula
+/// are not checked.
+fn is_indefinite(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<bool> {
+    if kernel.shape.is_definite() {
+        return Ok(false);
+    }
+    let gram = Gram::<f64>::compute(x, rows, kernel, None, control)?;
+    Ok(negative_eigenvalue(&gram, epsilon::<f64>(kernel, x), control)?.is_some())
+}
+
+fn softmax_of(task: &Task) -> Softmax {
+    Softmax { y: task.y.iter().map(|y| *y as usize).collect(), classes: task.outputs() }
+}
+
+fn check_length(what: &'static str, values: &[f64], expected: usize) -> Result<()> {
+    if values.len() == expected {
+        return Ok(());
+    }
+    Err(Error::Length { what, got: values.len(), expected, why: "one for each that the fit returned" })
+}
+
+/// For an expansion in the kernel functions of landmarks: f at some rows, without the intercept, and its squared norm.
+fn expansion_on_landmarks(
+    x: &Rows,
+    rows: &[usize],
+    nystrom: &Nystrom,
+    coef: &[f64],
+    control: &Control,
+) -> Result<(Vec<f64>, f64)> {
+    let (kernel, points) = (nystrom.kernel(), nystrom.landmarks());
+    let columns = nystrom.columns();
+    let f = expansions(x, rows, &points, columns, &kernel, &[coef], control)?.remove(0);
+    let from = if kernel.shape == Shape::Precomputed { x } else { &points };
+    let at_landmarks = expansions(from, columns, &points, columns, &kernel, &[coef], control)?.remove(0);
+    Ok((f, dot(coef, &at_landmarks)))
+}
+
+/// Σⱼ cⱼ k(x, zⱼ) for each column of coefficients c, at rows `a` of `x`, over rows `b` of `z` (over columns `b` of `x`,
+/// if the kernel is precomputed).
+fn expansions(
+    x: &Rows,
+    a: &[usize],
+    z: &Rows,
+    b: &[usize],
+    kernel: &KernelFn,
+    columns: &[&[f64]],
+    control: &Control,
+) -> Result<Vec<Vec<f64>>> {
+    let all: Vec<usize> = (0..z.nrows()).collect();
+    let shift = shift_for(kernel, x, z, &all);
+    let blocks = a
+        .par_chunks(TILE)
+        .map_init(Tile::default, |tile, rows| {
+            let mut sums = vec![vec![0.0; rows.len()]; columns.len()];
+            for (k, others) in b.chunks(TILE).enumerate() {
+                control.check()?;
+                tile.evaluate(x, rows, z, others, &shift, kernel);
+                for (sums, column) in sums.iter_mut().zip(columns) {
+                    let column = &column[k * TILE..k * TILE + others.len()];
+                    for (sum, values) in sums.iter_mut().zip(tile.values.chunks_exact(others.len())) {
+                        *sum += dot(values, column);
+                    }
+                }
+            }
+            Ok(sums)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok((0..columns.len()).map(|c| blocks.iter().flat_map(|block| block[c].iter().copied()).collect()).collect())
+}

@@ -1,0 +1,136 @@
+//! A fit on low-rank features, K = ZZᵀ: the same models as on a kernel matrix, in rank dimensions.
+//!
+//! The features are made once, from the rows alone, outside the path and the folds.
+
+use std::time::Instant;
+
+use crate::certify::classes::Classes;
+use crate::certify::ledger::{Keeps, Kept, Problem};
+use crate::certify::record::Record;
+use crate::certify::reduced::OnFeatures;
+use crate::data::units::Units;
+use crate::device::Device;
+use crate::error::Result;
+use crate::fit::placed::Placed;
+use crate::fit::request::{Request, Task};
+use crate::fit::run::Ground;
+use crate::fit::solved::{SolveAll, Solved, problems};
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::{Accuracy, Design, Gathered};
+use crate::nystrom::approximation::Nystrom;
+use crate::nystrom::feature_kernel::FeatureKernel;
+use crate::observe::Control;
+use crate::path::schedule::Workers;
+use crate::solver::choice::Visit;
+use crate::solver::newton::multiclass::SoftmaxNewton;
+
+/// The features of all units, on a device.
+pub(crate) struct WithFeatures<'a, T, D> {
+    pub device: &'a D,
+    pub design: Design<'a, T>,
+    /// How far each feature may be from its exact value.
+    pub errors: &'a [f64],
+    /// What was subtracted from each feature.
+    pub mean: &'a [f64],
+    pub nystrom: &'a Nystrom,
+    pub units: &'a Units,
+    /// Most rows whose features may be copied at once.
+    pub copied: usize,
+    pub control: &'a Control,
+}
+
+/// All problems are one group.
+const TOGETHER: Workers = Workers { all_threads: true, groups_are_small: true, certified_at_once: 1 };
+
+impl<T: Working, D: Device> WithFeatures<'_, T, D> {
+    fn kernel<'b>(&'b self, design: Design<'b, T>) -> FeatureKernel<'b, T, D> {
+        FeatureKernel { device: self.device, design, errors: self.errors }
+    }
+
+    fn solve_classes(&self, request: &Request, task: &Task, y: &[f64], problems: &[Problem]) -> Result<Vec<Kept>> {
+        let (control, cs, kernel) = (self.control, request.cs, self.kernel(self.design));
+        let classes = Classes::new(&kernel, y, task.outputs(), request.settings);
+        let weights = |problems: &[Problem]| problems.iter().map(|problem| problem.weight.clone()).collect();
+        let visit = SolveAll { judge: &classes, problems, cs, workers: TOGETHER, control };
+        let mut kept = visit.with(|problems| Ok(vec![SoftmaxNewton::new(&classes, weights(problems), control)?]))?;
+        // From here on, the coefficients are the weights of the features.
+        for coef in kept[0].coef.iter_mut().filter(|coef| !coef.is_empty()) {
+            *coef = kernel.weights(&coef.chunks_exact(y.len()).collect::<Vec<_>>(), control)?.concat();
+        }
+        Ok(kept)
+    }
+
+    /// Converts b to features that keep their mean.
+    fn uncentre(&self, record: &mut Record, w: &[f64]) {
+        for (b, w) in record.b.iter_mut().zip(w.chunks_exact(self.mean.len().max(1))) {
+            *b -= w.iter().zip(self.mean).map(|(w, mean)| w * mean).sum::<f64>();
+        }
+    }
+}
+
+impl<T: Working, D: Device> Ground for WithFeatures<'_, T, D> {
+    fn is_alone(&self, _: &Task) -> bool {
+        false
+    }
+
+    fn keeps_values(&self, task: &Task) -> bool {
+        task.loss().is_none()
+    }
+
+    fn solve(&self, request: &Request, task: &Task) -> Result<Solved> {
+        let started = Instant::now();
+        let control = self.control;
+        let placed = Placed::new(task, self.units);
+        let y = placed.targets(task);
+        let problems = problems(request, task, (&placed, self.units), Keeps::Coefficients, self.keeps_values(task));
+        let (method, mut folds) = if let Some(loss) = task.loss() {
+            let design = self.design;
+            let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double)).transpose()?;
+            let design = gathered.as_ref().map_or(design, Gathered::design);
+            let (device, errors, settings) = (self.device, self.errors, request.settings);
+            let on = OnFeatures { device, design, errors, loss, y: &y, settings };
+            let method = request.solver.method_on_features()?;
+            let visit = SolveAll { judge: &on, problems: &problems, cs: request.cs, workers: TOGETHER, control };
+            (method, method.on_features(&on, (&problems, self.copied), control, visit)?)
+        } else {
+            (request.solver.method_of_classes()?, self.solve_classes(request, task, &y, &problems)?)
+        };
+        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Solved { placed, weight, method, refit, folds, left_out: Vec::new(), seconds })
+    }
+
+    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
+        let of_fold = |kept: &Kept, test: &[usize]| -> Result<Vec<Vec<f64>>> {
+            let run: Vec<usize> = (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect();
+            let w: Vec<&[f64]> = run.iter().map(|&c| &kept.coef[c][..]).collect();
+            let gathered = self.design.gather(&self.units.of(test), Accuracy::Double)?;
+            let products = self.device.pass(gathered.design(), &w, Accuracy::Double, self.control)?;
+            let mut f = vec![vec![f64::NAN; test.len()]; kept.coef.len()];
+            for (&c, product) in run.iter().zip(products) {
+                f[c] = product.into_iter().map(|f| f + kept.records[c].b[0]).collect();
+            }
+            Ok(f)
+        };
+        let splits = request.folds.splits();
+        let of_task = |solved: &Solved| -> Result<Vec<Vec<Vec<f64>>>> {
+            solved.folds.iter().zip(splits).map(|(kept, fold)| of_fold(kept, &fold.test)).collect()
+        };
+        solved.iter().map(of_task).collect()
+    }
+
+    fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>> {
+        let (rank, landmarks) = (self.design.rank(), self.nystrom.map().nrows());
+        let of_model = |w: &Vec<f64>| match w.len() {
+            0 => vec![0.0; landmarks * task.outputs()],
+            _ => w.chunks_exact(rank).flat_map(|w| self.nystrom.coefficients(w)).collect(),
+        };
+        Ok(solved.refit.coef.iter().map(of_model).collect())
+    }
+
+    fn finish_records(&self, kept: &mut Kept) {
+        for (record, w) in kept.records.iter_mut().zip(&kept.coef) {
+            self.uncentre(record, w);
+        }
+    }
+}

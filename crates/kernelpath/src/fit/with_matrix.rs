@@ -1,0 +1,185 @@
+//! A fit on a kernel matrix: that of the rows, or K = ZZᵀ where the features are nearly as many as the rows.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::certify::classes::Classes;
+use crate::certify::exact::Shared;
+use crate::certify::ledger::{Keeps, Kept, Problem};
+use crate::data::units::Units;
+use crate::device::{Decomposition, Device};
+use crate::error::Result;
+use crate::fit::folds::Folds;
+use crate::fit::held_out::{groups, held_out};
+use crate::fit::placed::Placed;
+use crate::fit::request::{Request, Task};
+use crate::fit::run::Ground;
+use crate::fit::solved::{LeaveEachOut, SolveAll, Solved, problems};
+use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
+use crate::loss::scalar::Loss;
+use crate::numeric::cholesky::Working;
+use crate::nystrom::approximation::Nystrom;
+use crate::nystrom::features::Features;
+use crate::observe::Control;
+use crate::path::leave_one_out::LeftOut;
+use crate::path::schedule::Workers;
+use crate::solver::choice::{Method, OnGram, Solver, Visit};
+use crate::solver::engine::LeftOutRows;
+use crate::solver::newton::multiclass::SoftmaxNewton;
+
+/// Below this many bytes of Gram matrix, the memory of one more open path's factor does not matter.
+const SMALL_GRAM: u64 = 256 << 20;
+
+fn workers<T: Working>(gram: &Gram<T>, all_threads: bool) -> Workers {
+    let groups_are_small = Gram::<T>::bytes(gram.n()) < SMALL_GRAM;
+    Workers { all_threads, groups_are_small, certified_at_once: CERTIFIED_AT_ONCE }
+}
+
+/// The features that a matrix ZZᵀ was made from, and the landmarks behind them.
+pub(crate) struct Origin<'a, T> {
+    pub features: &'a Features<T>,
+    pub nystrom: &'a Nystrom,
+}
+
+/// The kernel matrix of all units, on a device.
+pub(crate) struct WithMatrix<'a, T, F, D: Device> {
+    pub device: &'a D,
+    pub gram: &'a Gram<T>,
+    pub units: &'a Units,
+    pub solver: Solver,
+    /// Of the whole matrix, made when it is needed.
+    pub decomposition: &'a OnceLock<Decomposition<D::Matrix>>,
+    /// If the matrix is ZZᵀ.
+    pub origin: Option<Origin<'a, F>>,
+    pub control: &'a Control,
+}
+
+impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
+    fn solve_loss(
+        &self,
+        request: &Request,
+        loss: Loss,
+        y: Vec<f64>,
+        gram: &Gram<T>,
+        (problems, whole): (&[Problem], bool),
+        of_row: Option<&[f64]>,
+    ) -> Result<(Method, Vec<Kept>, Vec<Vec<LeftOut>>)> {
+        let (control, cs) = (self.control, request.cs);
+        let shared = Shared::new(gram, loss, y, request.settings);
+        let mut method = self.solver.method(loss, gram.n())?;
+        // The closed form knows only weights 0 and 1, and in the refit no row may be left out.
+        let counted = problems.iter().flat_map(|problem| problem.weight.iter()).any(|w| *w != 0.0 && *w != 1.0);
+        if method == Method::ClosedForm && (counted || problems[0].weight.contains(&0.0)) {
+            method = Method::Newton;
+        }
+        let of_part = OnceLock::new();
+        let decomposition = if whole { self.decomposition } else { &of_part };
+        let on = OnGram { shared: &shared, device: self.device, decomposition, control };
+        let workers = workers(gram, whole);
+        let judge = &shared;
+        let kept = method.on_matrix(&on, SolveAll { judge, problems, cs, workers, control })?;
+        let left_out = match of_row {
+            None => Vec::new(),
+            Some(of_row) => {
+                let rows = LeftOutRows { weight: &problems[0].weight, of_row };
+                method.on_matrix(&on, LeaveEachOut { judge, rows, cs, refit: &kept[0], workers, control })?
+            }
+        };
+        Ok((method, kept, left_out))
+    }
+
+    fn solve_classes(
+        &self,
+        request: &Request,
+        task: &Task,
+        y: &[f64],
+        problems: &[Problem],
+    ) -> Result<(Method, Vec<Kept>)> {
+        let (control, cs) = (self.control, request.cs);
+        let classes = Classes::new(self.gram, y, task.outputs(), request.settings);
+        let visit = SolveAll { judge: &classes, problems, cs, workers: workers(self.gram, true), control };
+        let weights = |problems: &[Problem]| problems.iter().map(|problem| problem.weight.clone()).collect();
+        let kept = visit.with(|problems| Ok(vec![SoftmaxNewton::new(&classes, weights(problems), control)?]))?;
+        Ok((self.solver.method_of_classes()?, kept))
+    }
+}
+
+impl<T: Working, F: Working, D: Device> Ground for WithMatrix<'_, T, F, D> {
+    fn is_alone(&self, task: &Task) -> bool {
+        task.rows.is_some()
+    }
+
+    fn keeps_values(&self, task: &Task) -> bool {
+        task.rows.is_none()
+    }
+
+    /// If the task has all rows, it is solved on the whole matrix. Otherwise it is solved on its rows' part of the
+    /// matrix, on this thread.
+    fn solve(&self, request: &Request, task: &Task) -> Result<Solved> {
+        let started = Instant::now();
+        let whole = task.rows.is_none();
+        let placed = Placed::new(task, self.units);
+        let y = placed.targets(task);
+        let leaves_out = request.folds == Folds::LeaveOneOut;
+        let keeps = if leaves_out { Keeps::All } else { Keeps::Coefficients };
+        let problems = problems(request, task, (&placed, self.units), keeps, whole);
+        let of_row = leaves_out.then(|| placed.weight_of_a_row(task));
+        let (method, mut folds, left_out) = match task.loss() {
+            None => {
+                let (method, kept) = self.solve_classes(request, task, &y, &problems)?;
+                (method, kept, Vec::new())
+            }
+            Some(loss) => {
+                let part = if whole { None } else { Some(self.gram.part(&placed.own)?) };
+                let gram = part.as_ref().unwrap_or(self.gram);
+                self.solve_loss(request, loss, y, gram, (&problems, whole), of_row.as_deref())?
+            }
+        };
+        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
+        Ok(Solved { placed, weight, method, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
+    }
+
+    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
+        let mut values = vec![Vec::new(); solved.len()];
+        let owns: Vec<&[usize]> = solved.iter().map(|solved| &solved.placed.own[..]).collect();
+        let groups = groups(&owns);
+        let mut add = |kept: &dyn Fn(&Solved) -> &Kept, wanted: &[usize]| -> Result<()> {
+            let machines: Vec<&Kept> = solved.iter().map(kept).collect();
+            let of_fold = held_out(self.gram, &groups, &machines, wanted, self.control)?;
+            values.iter_mut().zip(of_fold).for_each(|(values, of_fold)| values.push(of_fold));
+            Ok(())
+        };
+        if request.folds == Folds::LeaveOneOut {
+            add(&|solved| &solved.refit, &self.units.of_row)?;
+        }
+        for (k, fold) in request.folds.splits().iter().enumerate() {
+            add(&|solved| &solved.folds[k], &self.units.of(&fold.test))?;
+        }
+        Ok(values)
+    }
+
+    /// A unit's β is divided among its rows in proportion to their weights. If the matrix is ZZᵀ, the coefficients are
+    /// those of the landmarks.
+    fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>> {
+        let Solved { placed: Placed { own, place }, weight, refit, .. } = solved;
+        let outputs = task.outputs();
+        let share = |beta: &[f64], (k, &u): (usize, &usize)| {
+            if weight[u] > 0.0 { beta[u] * task.weight(k) / weight[u] } else { 0.0 }
+        };
+        let to_rows = |beta: &[f64]| place.iter().enumerate().map(|row| share(beta, row)).collect::<Vec<f64>>();
+        let to_landmarks = |beta: &[f64], origin: &Origin<F>| {
+            let mut w = vec![0.0; origin.features.rank()];
+            for (&u, beta) in own.iter().zip(beta).filter(|(_, beta)| **beta != 0.0) {
+                w.iter_mut().zip(origin.features.wide_row(u)).for_each(|(w, z)| *w += beta * z);
+            }
+            origin.nystrom.coefficients(&w)
+        };
+        let of_model = |beta: &Vec<f64>| match (&self.origin, beta.len()) {
+            (Some(origin), 0) => vec![0.0; origin.nystrom.map().nrows() * outputs],
+            (None, 0) => vec![0.0; place.len() * outputs],
+            (Some(origin), _) => beta.chunks_exact(own.len()).flat_map(|beta| to_landmarks(beta, origin)).collect(),
+            (None, _) => beta.chunks_exact(own.len()).flat_map(to_rows).collect(),
+        };
+        Ok(refit.coef.iter().map(of_model).collect())
+    }
+}

@@ -1,0 +1,92 @@
+//! Rows turned into features: kernel values with landmarks, times a small matrix.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use crate::data::rows::Rows;
+use crate::error::{Error, Result};
+use crate::kernel::gram::overflow;
+use crate::kernel::shape::KernelFn;
+use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::numeric::entry::{Entry, residue};
+use crate::numeric::threads;
+use crate::observe::{Control, Phase};
+
+/// Rows that one thread turns into features at a time: enough to make packing the landmarks cheap beside the products.
+pub(crate) const MAPPED_ROWS: usize = 256;
+
+/// The map that turns rows into features.
+pub(crate) struct Map<'a> {
+    pub landmarks: Rows<'a>,
+    /// Rows of `landmarks`, or columns of the data if the kernel is precomputed.
+    pub columns: &'a [usize],
+    pub matrix: MatRef<'a, f64>,
+    pub kernel: KernelFn,
+}
+
+impl Map<'_> {
+    /// Writes the features of the given rows of `x`. They are computed in f64 and narrowed when stored, since M divides
+    /// by small numbers. Corrections go to `residues`, unless that is empty.
+    pub fn fill<T: Entry>(
+        &self,
+        x: &Rows,
+        rows: &[usize],
+        out: &mut [T],
+        residues: &mut [i16],
+        control: &Control,
+    ) -> Result<()> {
+        let Self { landmarks, columns, matrix, kernel } = self;
+        let (rank, total) = (matrix.ncols(), rows.len());
+        let all: Vec<usize> = (0..landmarks.nrows()).collect();
+        let shift = shift_for(kernel, x, landmarks, &all);
+        let mut none: Vec<&mut [i16]> = Vec::new();
+        let corrections: Vec<&mut [i16]> = if residues.is_empty() {
+            none.resize_with(rows.len().div_ceil(MAPPED_ROWS), Default::default);
+            none
+        } else {
+            residues.chunks_mut(MAPPED_ROWS * rank).collect()
+        };
+        control.begin(Phase::Kernel, total.div_ceil(MAPPED_ROWS));
+        let fill = |(tile, block): &mut (Tile, Vec<f64>), rows: &[usize], out: &mut [T], residues: &mut [i16]| {
+            if control.out_of_time() {
+                let budget = control.budget_seconds().unwrap_or(0.0);
+                return Err(Error::TimeBudget { budget, what: "the features were complete", rows: total });
+            }
+            block.clear();
+            block.resize(out.len(), 0.0);
+            for (k, columns) in columns.chunks(TILE).enumerate() {
+                control.check()?;
+                tile.evaluate(x, rows, landmarks, columns, &shift, kernel);
+                if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
+                    let (row, landmark) = (rows[at / columns.len()], k * TILE + at % columns.len());
+                    return Err(overflow::<T>(row, landmark, tile.values[at]));
+                }
+                matmul(
+                    MatMut::from_row_major_slice_mut(&mut *block, rows.len(), rank),
+                    Accum::Add,
+                    MatRef::from_row_major_slice(&tile.values, rows.len(), columns.len()),
+                    matrix.subrows(k * TILE, columns.len()),
+                    1.0,
+                    Par::Seq,
+                );
+            }
+            for (out, value) in out.iter_mut().zip(&*block) {
+                *out = T::narrow(*value);
+            }
+            for ((residue_of, value), out) in residues.iter_mut().zip(&*block).zip(&*out) {
+                *residue_of = residue(*value, *out);
+            }
+            control.advance(1);
+            Ok(())
+        };
+        if threads::is_alone() {
+            let mut scratch = Default::default();
+            let mut blocks = rows.chunks(MAPPED_ROWS).zip(out.chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
+            return blocks.try_for_each(|((rows, out), residues)| fill(&mut scratch, rows, out, residues));
+        }
+        let blocks = rows.par_chunks(MAPPED_ROWS).zip(out.par_chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
+        blocks
+            .try_for_each_init(Default::default, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
+    }
+}

@@ -1,0 +1,72 @@
+//! Several functions over shared support vectors.
+
+use faer::{Mat, MatRef};
+
+use crate::data::rows::{Rows, RowsBuf};
+use crate::error::{Error, Result};
+use crate::kernel::shape::{KernelFn, Shape};
+use crate::model::decision::decision;
+use crate::observe::Control;
+
+/// f_m(x) = Σᵢ coef[i, m] k(x, vᵢ) + b_m: one kernel evaluation per row and vector serves all functions.
+#[derive(Debug, Clone)]
+pub(crate) struct Expansion {
+    kernel: KernelFn,
+    /// None if the kernel is precomputed.
+    vectors: RowsBuf,
+    /// For a precomputed kernel, the columns of the matrix that belong to the vectors.
+    columns: Vec<usize>,
+    /// The number of columns that rows must have.
+    width: usize,
+    coef: Mat<f64>,
+    intercepts: Vec<f64>,
+}
+
+impl Expansion {
+    /// Over rows `columns` of the training data, or over the vectors given. `coef` has one row for each of them.
+    /// `width` is the number of columns of the training data.
+    pub fn new(
+        kernel: KernelFn,
+        (vectors, columns): (RowsBuf, Vec<usize>),
+        width: usize,
+        coef: Mat<f64>,
+        intercepts: Vec<f64>,
+    ) -> Self {
+        Self { kernel, vectors, columns, width, coef, intercepts }
+    }
+
+    pub fn vectors(&self) -> Rows<'_> {
+        self.vectors.view()
+    }
+
+    /// One row per vector, one column per function.
+    pub fn coef(&self) -> MatRef<'_, f64> {
+        self.coef.as_ref()
+    }
+
+    pub fn intercepts(&self) -> &[f64] {
+        &self.intercepts
+    }
+
+    /// The values of all functions, row after row. For a precomputed kernel, `x` holds the kernel between the new rows
+    /// and all training rows.
+    pub fn values(&self, x: &Rows, threads: usize) -> Result<Vec<f64>> {
+        self.values_by(x, &self.columns, self.width, threads)
+    }
+
+    /// The same, where a precomputed `x` has `width` columns, and `columns` are those of the vectors.
+    pub fn values_by(&self, x: &Rows, columns: &[usize], width: usize, threads: usize) -> Result<Vec<f64>> {
+        if x.ncols() != width {
+            return Err(Error::Features { got: x.ncols(), expected: width });
+        }
+        let control = Control::default();
+        let of = |x: &Rows| {
+            decision(x, &self.vectors.view(), self.coef.as_ref(), &self.intercepts, &self.kernel, threads, &control)
+        };
+        if self.kernel.shape != Shape::Precomputed {
+            return of(x);
+        }
+        let own = Mat::from_fn(x.nrows(), columns.len(), |i, j| x.get(i, columns[j]));
+        of(&Rows::from(&own))
+    }
+}

@@ -1,0 +1,10 @@
+//! Fitted models: decision values, votes, probabilities.
+
+pub(crate) mod arrangement;
+pub(crate) mod calibrate;
+pub(crate) mod decision;
+pub(crate) mod expansion;
+pub(crate) mod isotonic;
+pub(crate) mod platt;
+pub(crate) mod probabilities;
+pub(crate) mod votes;

@@ -1,0 +1,14 @@
+//! Numbers, memory and threads: what every other layer is built on.
+
+pub(crate) mod cholesky;
+pub(crate) mod conjugate_gradients;
+pub(crate) mod design;
+pub(crate) mod eigen;
+pub(crate) mod elementary;
+pub(crate) mod entry;
+pub(crate) mod line_search;
+pub mod memory;
+pub(crate) mod simd;
+pub(crate) mod skinny;
+pub(crate) mod steps;
+pub mod threads;

@@ -1,0 +1,308 @@
+//! The kernel at low rank: k(x, z) ≈ ⟨φ(x), φ(z)⟩ with φ in r dimensions, exact on the span of the landmarks.
+//!
+//! With landmarks l₁ … l_m and K_mm = UΛUᵀ their kernel matrix,
+//!
+//! ```text
+//! φ(x) = Mᵀ k(x, l)      M = U_r Λ_r^(−1/2)      Z = K_nm M      ZZᵀ = K_nm K_mm⁺ K_mn ≈ K
+//! ```
+//!
+//! (Nyström 1930; Williams, Seeger 2001). A linear machine f = ⟨w, φ(x)⟩ + b is the kernel machine
+//! Σⱼ (Mw)ⱼ k(x, lⱼ) + b, so that predicting needs the landmarks alone.
+
+use faer::{Mat, MatRef};
+
+use crate::data::rows::{Rows, RowsBuf};
+use crate::error::{Error, Result};
+use crate::kernel::definite::{Ends, epsilon};
+use crate::kernel::feature_map::Map;
+use crate::kernel::gram::Gram;
+use crate::kernel::shape::{KernelFn, Shape};
+use crate::numeric::eigen::{eigen, eigen_bytes};
+use crate::numeric::memory;
+use crate::numeric::threads::pooled;
+use crate::nystrom::landmarks::{Candidates, Choice, Landmarks, check_memory};
+use crate::observe::Control;
+
+/// Eigenvalues of K_mm below this share of the largest one are dropped.
+///
+/// Eigenvalues are found up to m·2⁻⁵³ of the largest, which is 2e-13 at m = 2000, so that smaller ones are not known.
+/// What is kept can be told apart in single precision, too: kernel values are right to about 1e-14, and divided by √λ ≥
+/// 1e-6 that is an error of 1e-8 in a feature, less than rounding it to f32 (6e-8). And dropping eigenvalues changes no
+/// entry of the approximation by more than 1e-12 of the largest eigenvalue.
+const NUMERICAL_RANK: f64 = 1e-12;
+
+/// Most rows on which the error of the approximation is measured. The standard error of a mean of that many numbers
+/// between 0 and 1 is below 0.008, and far below it where the error is small.
+const MEASURED_ROWS: usize = 5000;
+
+/// Matrices over all pairs of landmarks that are in memory at once: the kernel, its eigenvectors and their work space.
+const OF_PAIRS: usize = 6;
+
+/// Landmarks and the map from their kernel to features.
+///
+/// ```
+/// use kernelpath::{Control, Features, KernelFn, LowRank, Nystrom, Rows, Shape, Storage};
+///
+/// let x: Vec<f64> = (0..1000).map(|i| (0.37 * i as f64).sin()).collect();
+/// let rows = Rows::from_slice(&x, 2)?;
+/// let kernel = KernelFn::new(Shape::Rbf, 1.0)?;
+/// let nystrom = Nystrom::builder(kernel).low_rank(LowRank::rp_cholesky(30)).build(&rows)?;
+/// assert!(nystrom.approximation().trace_error < 1e-6);
+///
+/// let z = Features::<f64>::compute(&nystrom, &rows, Storage::Memory, &Control::default())?;
+/// let product: f64 = z.row(3).iter().zip(z.row(8)).map(|(a, b)| a * b).sum();
+/// let squared = (x[6] - x[16]).powi(2) + (x[7] - x[17]).powi(2);
+/// assert!((product - (-squared).exp()).abs() < 1e-4);
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Nystrom {
+    kernel: KernelFn,
+    /// Empty when the kernel is precomputed.
+    landmarks: RowsBuf,
+    chosen: Option<Vec<usize>>,
+    /// Where the kernel with the landmarks is found: rows of `landmarks`, or columns of a precomputed matrix.
+    columns: Vec<usize>,
+    /// Number of columns that data must have.
+    width: usize,
+    map: Mat<f64>,
+    /// The largest √k(l, l) of a landmark.
+    largest_root: f64,
+    approximation: Approximation,
+    /// The smallest eigenvalue of K_mm, if K_mm is indefinite.
+    smallest_eigenvalue: Option<f64>,
+}
+
+/// How far ZZᵀ is from K.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approximation {
+    /// 1 − Σᵢ wᵢ‖zᵢ‖² / Σᵢ wᵢ k(xᵢ, xᵢ): the share of the trace of K that the features miss, between 0 and 1.
+    pub trace_error: f64,
+    /// Number of rows that the error was measured on: all rows of weight > 0, or a random sample of them.
+    pub sampled_rows: usize,
+    /// Eigenvalues of K_mm that were kept, descending.
+    pub spectrum: Vec<f64>,
+    /// Sum of the dropped eigenvalues over the sum of all, in absolute value. For a definite kernel, the latter is the
+    /// trace of K_mm.
+    pub tail: f64,
+}
+
+impl Nystrom {
+    /// Chooses at most `n_landmarks` landmarks among the rows of weight > 0 (without weights, among all rows) and
+    /// computes their map. It has at most `rank` features, and no more than K_mm has eigenvalues above rounding.
+    ///
+    /// `n_landmarks` is ignored for [`Landmarks::Rows`] and [`Landmarks::Given`]. Works on the threads of the current
+    /// pool, or else in a new one.
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        x: &Rows,
+        weight: Option<&[f64]>,
+        kernel: KernelFn,
+        landmarks: &Landmarks,
+        n_landmarks: usize,
+        rank: Option<usize>,
+        seed: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        pooled(0, || Self::found(x, weight, kernel, landmarks, n_landmarks, rank, seed, control))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn found(
+        x: &Rows,
+        weight: Option<&[f64]>,
+        kernel: KernelFn,
+        landmarks: &Landmarks,
+        n_landmarks: usize,
+        rank: Option<usize>,
+        seed: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        x.check("X")?;
+        check(x, landmarks, n_landmarks, rank)?;
+        let candidates = Candidates::new(x.nrows(), weight)?;
+        let choice = landmarks.choose(x, &candidates, &kernel, n_landmarks, seed, control)?;
+        let count = match &choice {
+            Choice::Rows(rows) => rows.len(),
+            Choice::Points(points) => points.view().nrows(),
+        };
+        // Room for K_mm twice, and later for K_mm once with its eigenvectors and the space to find them.
+        let square = 8 * (count as u64).pow(2);
+        check_memory(square + square.max(eigen_bytes(count)), "use fewer landmarks")?;
+        let gram = match &choice {
+            Choice::Rows(rows) => Gram::<f64>::compute(x, rows, &kernel, None, control)?,
+            Choice::Points(points) => {
+                Gram::<f64>::compute(&points.view(), &(0..count).collect::<Vec<_>>(), &kernel, None, control)?
+            }
+        };
+        let largest_root = (0..count).map(|i| gram.get(i, i).abs().sqrt()).fold(0.0, f64::max);
+        let matrix = memory::matrix(count, count, "the kernel matrix of the landmarks", |i, j| gram.get(i, j))?;
+        drop(gram);
+        let (values, vectors) = eigen(matrix, control)?;
+        let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
+        let ends = Ends { smallest: values[0], largest: values[count - 1] };
+        let smallest_eigenvalue =
+            if kernel.shape.is_definite() { None } else { ends.indefinite(count, epsilon::<f64>(&kernel, x)) };
+        let precomputed = kernel.shape == Shape::Precomputed;
+        let (landmarks, chosen) = match choice {
+            Choice::Rows(rows) => (x.copy_rows(if precomputed { &[] } else { &rows }), Some(rows)),
+            Choice::Points(points) => (points, None),
+        };
+        let columns = chosen.clone().filter(|_| precomputed).unwrap_or_else(|| (0..count).collect());
+        let approximation = Approximation { trace_error: 0.0, sampled_rows: 0, spectrum, tail };
+        let width = x.ncols();
+        let mut nystrom =
+            Self { kernel, landmarks, chosen, columns, width, map, largest_root, approximation, smallest_eigenvalue };
+        nystrom.measure(x, &candidates, seed, control)?;
+        Ok(nystrom)
+    }
+
+    /// Measures the error of the trace.
+    fn measure(&mut self, x: &Rows, candidates: &Candidates, seed: u64, control: &Control) -> Result<()> {
+        // The sample is drawn anew: on the rows that landmarks were chosen among, the error would look smaller.
+        let mut rng = fastrand::Rng::with_seed(seed ^ 0x9E37_79B9_7F4A_7C15);
+        let sample = candidates.sample(MEASURED_ROWS, &mut rng);
+        let rank = self.rank();
+        let mut z: Vec<f64> = memory::zeros(sample.rows.len() * rank, "the features of a sample of rows")?;
+        self.as_map().fill(x, &sample.rows, &mut z, &mut [], control)?;
+        let (mut kept, mut all) = (0.0, 0.0);
+        for ((&i, w), z) in sample.rows.iter().zip(&sample.weight).zip(z.chunks_exact(rank)) {
+            kept += w * z.iter().map(|z| z * z).sum::<f64>();
+            all += w * self.kernel.diagonal(x, i);
+        }
+        // The trace of an indefinite kernel may have any sign.
+        self.approximation.trace_error = if all > 0.0 { (1.0 - kept / all).max(0.0) } else { 0.0 };
+        self.approximation.sampled_rows = sample.rows.len();
+        Ok(())
+    }
+
+    /// Number of features.
+    pub fn rank(&self) -> usize {
+        self.map.ncols()
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> KernelFn {
+        self.kernel
+    }
+
+    /// The landmarks; none when the kernel is precomputed.
+    pub fn landmarks(&self) -> Rows<'_> {
+        self.landmarks.view()
+    }
+
+    /// Rows of X that are the landmarks, ascending unless they were given; `None` if the landmarks are not rows of X.
+    pub fn chosen(&self) -> Option<&[usize]> {
+        self.chosen.as_deref()
+    }
+
+    /// M, with one row per landmark and one column per feature, by descending eigenvalue.
+    pub fn map(&self) -> MatRef<'_, f64> {
+        self.map.as_ref()
+    }
+
+    /// How good the approximation is.
+    pub fn approximation(&self) -> &Approximation {
+        &self.approximation
+    }
+
+    /// The smallest eigenvalue of K_mm, if it is so far below 0 that the kernel is indefinite. The features leave out
+    /// the part of the kernel that belongs to negative eigenvalues.
+    pub fn smallest_eigenvalue(&self) -> Option<f64> {
+        self.smallest_eigenvalue
+    }
+
+    /// Mw: the coefficients cⱼ of the landmarks with which Σⱼ cⱼ k(x, lⱼ) = ⟨w, φ(x)⟩.
+    pub fn coefficients(&self, w: &[f64]) -> Vec<f64> {
+        let dot = |i: usize| w.iter().enumerate().map(|(j, w)| self.map[(i, j)] * w).sum();
+        (0..self.map.nrows()).map(dot).collect()
+    }
+
+    /// How far each feature may be from its exact value: one standard error. It comes from rounding in the kernel, and
+    /// in its product with M, whose columns have length 1/√λ.
+    pub(crate) fn feature_errors(&self) -> Vec<f64> {
+        let roundings = (4.0 + (self.map.nrows() as f64).sqrt()) * f64::EPSILON * self.largest_root;
+        let error = |lambda: &f64| if *lambda > 0.0 { roundings / lambda.sqrt() } else { 0.0 };
+        self.approximation.spectrum.iter().map(error).collect()
+    }
+
+    /// Bytes that finding the landmarks and their map took at its peak.
+    pub(crate) fn bytes_to_find(&self) -> u64 {
+        bytes_to_find(self.map.nrows())
+    }
+
+    /// Where the kernel with the landmarks is found: rows of [`landmarks`](Self::landmarks), or columns of a
+    /// precomputed matrix.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Number of columns that data must have.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) fn as_map(&self) -> Map<'_> {
+        Map { landmarks: self.landmarks.view(), columns: &self.columns, matrix: self.map.as_ref(), kernel: self.kernel }
+    }
+}
+
+/// Refuses counts of 0 and landmarks that X does not have.
+fn check(x: &Rows, landmarks: &Landmarks, n_landmarks: usize, rank: Option<usize>) -> Result<()> {
+    let wrong = |problem: String| Err(Error::Landmarks { problem });
+    let count = match landmarks {
+        Landmarks::Auto | Landmarks::Uniform | Landmarks::KMeans | Landmarks::RpCholesky => {
+            if n_landmarks == 0 {
+                return Err(Error::Parameter { name: "n_landmarks", expected: "at least 1", value: 0.0 });
+            }
+            n_landmarks
+        }
+        Landmarks::Rows(rows) => {
+            if let Some(row) = rows.iter().find(|row| **row >= x.nrows()) {
+                return wrong(format!("there is no row {row}: X has {} rows, counted from 0", x.nrows()));
+            }
+            rows.len()
+        }
+        Landmarks::Given(points) => {
+            let points = points.view();
+            points.check("landmarks")?;
+            if points.ncols() != x.ncols() {
+                return wrong(format!("they have {} columns, but X has {}", points.ncols(), x.ncols()));
+            }
+            points.nrows()
+        }
+    };
+    match rank {
+        _ if count == 0 => wrong("none are given; give at least one".into()),
+        Some(0) => Err(Error::Parameter { name: "rank", expected: "at least 1", value: 0.0 }),
+        Some(rank) if rank > count => {
+            wrong(format!("{count} give no more than {count} features, but rank={rank}; use more, or a smaller rank"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// U_r Λ_r^(−1/2), Λ_r in descending order, and the share of the spectrum that is left out.
+///
+/// Negative eigenvalues, which an indefinite kernel has, have no place among features and are dropped. A kernel of
+/// zeros has one feature, which is 0.
+fn truncated(values: &[f64], vectors: MatRef<f64>, rank: Option<usize>) -> (Mat<f64>, Vec<f64>, f64) {
+    let m = values.len();
+    let size = |values: &[f64]| values.iter().fold(0.0, |sum, v| sum + v.abs());
+    let largest = values.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
+    let above = values.iter().rev().take_while(|v| **v > NUMERICAL_RANK * largest).count();
+    let r = above.min(rank.unwrap_or(m));
+    if r == 0 {
+        let tail = if largest > 0.0 { 1.0 } else { 0.0 };
+        return (Mat::zeros(m, 1), vec![0.0], tail);
+    }
+    let spectrum: Vec<f64> = values.iter().rev().take(r).copied().collect();
+    let map = Mat::from_fn(m, r, |i, j| vectors[(i, m - 1 - j)] / spectrum[j].sqrt());
+    let tail = size(&values[..m - r]) / size(values);
+    (map, spectrum, tail)
+}
+
+/// Bytes that finding the map of `landmarks` landmarks takes at its peak.
+pub(crate) fn bytes_to_find(landmarks: usize) -> u64 {
+    8 * OF_PAIRS as u64 * (landmarks as u64).pow(2)
+}

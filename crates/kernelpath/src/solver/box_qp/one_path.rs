@@ -1,0 +1,199 @@
+//! The active set as an engine: one fold of a piecewise-linear loss at one C.
+//!
+//! The exact path is piecewise linear in C. So the start at the next C is the line through the last two solutions (the
+//! first one is β = 0 at C = 0), clipped to the box, and f is extrapolated along with β. Rows at a level stay at it.
+
+use std::sync::Arc;
+
+use crate::certify::exact::Shared;
+use crate::certify::record::{Outcome, Settings, Status};
+use crate::error::Result;
+use crate::kernel::gram::padded;
+use crate::numeric::cholesky::Working;
+use crate::numeric::entry::Entry;
+use crate::numeric::simd::within;
+use crate::observe::Control;
+use crate::solver::box_qp::constant::constant_starts;
+use crate::solver::box_qp::leave_out::LeaveOut;
+use crate::solver::box_qp::problem::{BoxQp, Point};
+use crate::solver::box_qp::turns::BoxSolver;
+use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
+
+/// Between two C's that are further apart than this factor, others are solved on the way.
+const LONGEST_STEP: f64 = 8.0;
+
+/// A line through two solutions is followed no farther than this many times the distance of their C's (a regular grid
+/// asks for at most `LONGEST_STEP`). Between C's that are nearly equal only rounding moves the solution, and a longer
+/// line would start far from the path.
+const FARTHEST_ALONG: f64 = 10.0;
+
+/// Where a path stands: a solution, or a start.
+#[derive(Clone)]
+pub(crate) struct Stand {
+    point: Point,
+    outcome: Outcome,
+}
+
+impl Stand {
+    fn new(point: Point) -> Self {
+        Self { point, outcome: Outcome { status: Status::NotRun, steps: 0 } }
+    }
+}
+
+/// The path of one fold.
+pub(crate) struct PathEngine<'a, T> {
+    shared: &'a Shared<'a, T>,
+    weight: Arc<[f64]>,
+    /// The constant model at C = 1.
+    constant: Point,
+    solver: BoxSolver<T>,
+    /// Where rows are left out: the solution with all rows at one C.
+    leave_out: Option<(f64, LeaveOut<'a, T>)>,
+    control: &'a Control,
+}
+
+/// The engines of problems with these weights, one each.
+pub(crate) fn engines<'a, T: Working>(
+    shared: &'a Shared<'a, T>,
+    weights: &[Arc<[f64]>],
+    control: &'a Control,
+) -> Result<Vec<PathEngine<'a, T>>> {
+    let starts = constant_starts(shared, &weights.iter().map(|weight| &weight[..]).collect::<Vec<_>>(), control)?;
+    let engine = |(weight, start): (&Arc<[f64]>, Point)| PathEngine::new(shared, weight.clone(), start, control);
+    Ok(weights.iter().zip(starts).map(engine).collect())
+}
+
+impl<'a, T: Working> PathEngine<'a, T> {
+    /// A path with these weights, which starts from their constant model.
+    fn new(shared: &'a Shared<'a, T>, weight: Arc<[f64]>, constant: Point, control: &'a Control) -> Self {
+        Self { shared, weight, constant, solver: BoxSolver::default(), leave_out: None, control }
+    }
+
+    fn problem(&self, c: f64) -> BoxQp<'a, T> {
+        BoxQp::new(self.shared.gram, &self.shared.diagonal, &self.shared.kinks, &self.weight, c)
+    }
+}
+
+impl<T: Working> Engine for PathEngine<'_, T> {
+    type Point = Stand;
+
+    const ALONE: bool = true;
+
+    fn leap(&self, last: f64) -> Option<Leap> {
+        // A C at which most rows stand at a bound, so that no path is needed to get there.
+        let mean_diagonal = self.shared.diagonal.iter().sum::<f64>() / self.shared.gram.n() as f64;
+        let easy = 1.0 / mean_diagonal.abs().max(f64::MIN_POSITIVE);
+        Some(Leap { from: if last > 0.0 { last } else { easy }, longest: LONGEST_STEP })
+    }
+
+    /// No row stands at a bound.
+    fn is_final(&self, c: f64, points: &[Stand]) -> bool {
+        c > 0.0 && points.iter().all(|stand| !has_bounded(&self.problem(c), &stand.point.beta, 1.0))
+    }
+
+    fn constants(&mut self) -> Result<Vec<Stand>> {
+        Ok(vec![Stand::new(self.constant.clone())])
+    }
+
+    fn start(&self, past: &[(f64, &Stand)], c: f64) -> Stand {
+        let (qp, (c1, last)) = (self.problem(c), past[0]);
+        if c1 == 0.0 {
+            return Stand::new(last.point.clone().scaled(&qp, c));
+        }
+        if !has_bounded(&qp, &last.point.beta, c1 / c) {
+            // No row is held by its box: the solution is the same at every larger C.
+            return Stand::new(last.point.clone());
+        }
+        // A line through a point that is far from the path would mislead.
+        let before = past.get(1).filter(|(c0, _)| *c0 > 0.0 && last.outcome.status == Status::Converged);
+        let (c0, before) =
+            before.map_or_else(|| (0.0, Point::origin(qp.n())), |(c0, stand)| (*c0, stand.point.clone()));
+        let t = (c - c1) / (c1 - c0);
+        Stand::new(extrapolate(&qp, &last.point, before, c1 / c, if t <= FARTHEST_ALONG { t } else { 0.0 }))
+    }
+
+    fn solve(&mut self, jobs: &mut [Job<Stand>], goal: Goal) -> Result<()> {
+        let exact = self.shared.settings;
+        let rough = Settings { tol: exact.tol.max(1e-3), max_iter: exact.max_iter.min(20_000) };
+        let settings = if goal == Goal::Answer { exact } else { rough };
+        for Job { c, point: Stand { point, outcome } } in jobs {
+            let qp = self.problem(*c);
+            *outcome = self.solver.solve(&qp, point, &settings, self.control)?;
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, stand: &Stand) -> Outcome {
+        stand.outcome
+    }
+
+    fn solution(&self, stand: &Stand) -> (Vec<f64>, Vec<f64>) {
+        (stand.point.beta[..self.shared.gram.n()].to_vec(), vec![stand.point.b])
+    }
+
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+        let (shared, n) = (self.shared, whole.beta.len());
+        if self.leave_out.as_ref().is_none_or(|(at, _)| *at != c) {
+            let (beta, f) = (whole.beta.to_vec(), whole.f.to_vec());
+            let mut full = Point { beta, f, b: whole.b, noise: 0.0, eager: Vec::new() };
+            full.beta.resize(padded(n), 0.0);
+            full.f.resize(padded(n), 0.0);
+            self.leave_out = Some((c, LeaveOut::new(shared, rows.weight, c, full)));
+        }
+        let Some((_, leave_out)) = &mut self.leave_out else { return Ok(Vec::new()) };
+        let mut answers = Vec::with_capacity(units.len());
+        for &u in units {
+            self.control.check()?;
+            if self.control.out_of_time() {
+                break;
+            }
+            let (solved, b, outcome) = leave_out.solve(u, rows.remaining(u), self.control)?;
+            let (mut beta, mut f) =
+                solved.map_or_else(|| (whole.beta.to_vec(), whole.f.to_vec()), |point| (point.beta, point.f));
+            beta.truncate(n);
+            f.truncate(n);
+            answers.push(WithoutOne { beta, f: Some(f), b, outcome });
+        }
+        Ok(answers)
+    }
+}
+
+/// Whether a row stands at a non-zero level of its box. The box of β is `ratio` times that of `qp`.
+fn has_bounded<T: Entry>(qp: &BoxQp<T>, beta: &[f64], ratio: f64) -> bool {
+    let at = |beta: f64, level: f64| level != 0.0 && (beta - level * ratio).abs() <= 1e-12 * level.abs();
+    (0..qp.n()).any(|i| at(beta[i], qp.lo[i]) || at(beta[i], qp.mid[i]) || at(beta[i], qp.hi[i]))
+}
+
+/// β₁ + t(β₁ − β₀), clipped to the new box. Rows at a level of the old box, which is `ratio` times the new one, are
+/// kept at that level.
+fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64, t: f64) -> Point {
+    let mut point = before;
+    let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+    for (f, f1) in point.f.iter_mut().zip(&last.f) {
+        *f = f1 + t * (f1 - *f);
+    }
+    point.b = last.b + t * (last.b - point.b);
+    point.eager.clear();
+    for (i, beta) in point.beta.iter_mut().enumerate().take(qp.n()) {
+        let old = last.beta[i];
+        let line = old + t * (old - *beta);
+        let at = |new: f64| (old - new * ratio).abs() <= 1e-12 * new.abs();
+        let level = [qp.lo[i], qp.hi[i], qp.mid[i]].into_iter().find(|level| at(*level));
+        *beta = level.unwrap_or_else(|| within(line, qp.lo[i], qp.hi[i]));
+        if level.is_some() {
+            let g = point.f[i] + point.b;
+            if qp.up(i, *beta) > g {
+                point.eager.push((i, true));
+            } else if qp.down(i, *beta) < g {
+                point.eager.push((i, false));
+            }
+        }
+        if (*beta - line).abs() > 1e-14 * line.abs() {
+            changed.push(i);
+            deltas.push(*beta - line);
+        }
+    }
+    point.noise = last.noise + t * (last.noise + point.noise);
+    point.add(qp, &changed, &deltas);
+    point
+}

@@ -1,0 +1,159 @@
+//! The spectral engine on a kernel matrix.
+
+use rayon::prelude::*;
+use std::sync::Arc;
+
+use crate::certify::exact::Shared;
+use crate::certify::record::{Outcome, Status};
+use crate::device::Device;
+use crate::device::basis::Basis;
+use crate::device::basis::Eigenvectors;
+use crate::error::Result;
+use crate::loss::smoothed::Smoothed;
+use crate::numeric::cholesky::Working;
+use crate::numeric::design::Accuracy;
+use crate::observe::Control;
+use crate::solver::box_qp::problem::{BoxQp, Point};
+use crate::solver::box_qp::turns::BoxSolver;
+use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::spectral::NEIGHBOURS;
+use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
+
+/// β and b.
+type Answer = (Vec<f64>, f64);
+
+/// A problem and its solution: where its steps ended, and the model they gave.
+#[derive(Clone)]
+pub(crate) struct Place {
+    weight: Arc<[f64]>,
+    state: State,
+    beta: Vec<f64>,
+    b: f64,
+    outcome: Outcome,
+}
+
+impl Place {
+    fn new(weight: Arc<[f64]>, state: State) -> Self {
+        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome { status: Status::NotRun, steps: 0 } }
+    }
+}
+
+/// The engine for one loss on one kernel matrix.
+pub(crate) struct OnMatrix<'a, T, D: Device> {
+    pub shared: &'a Shared<'a, T>,
+    pub weights: Vec<Arc<[f64]>>,
+    pub spectral: Spectral<'a, Eigenvectors<'a, D>, D>,
+}
+
+impl<T: Working, D: Device> OnMatrix<'_, T, D> {
+    /// Solves a block of problems from their states.
+    fn descend(&mut self, cs: &[f64], places: &mut [&mut Place]) -> Result<()> {
+        let Self { shared, spectral, .. } = self;
+        let starts: Vec<State> = places.iter().map(|place| place.state.clone()).collect();
+        let weights: Vec<Arc<[f64]>> = places.iter().map(|place| place.weight.clone()).collect();
+        let posed: Vec<Posed> =
+            (cs.iter().zip(&weights).enumerate()).map(|(at, (&c, weight))| Posed { at, c, weight }).collect();
+        let (device, basis, control) = (spectral.device, spectral.basis, spectral.control);
+        let finish = |jobs: &[&Posed], smooth: Smoothed, states: &[&State]| {
+            if shared.loss.curvature_bound().is_none() {
+                return finish_exactly(shared, jobs, smooth, states, control);
+            }
+            let coordinates: Vec<Vec<f64>> = states.iter().map(|state| state.coordinates.clone()).collect();
+            let uploaded = device.upload(shared.y.len(), &coordinates)?;
+            let betas = device.download(&basis.times(device, &uploaded, Accuracy::Double, control)?)?;
+            Ok(betas.into_iter().zip(states).map(|(beta, state)| ((beta, state.b), true)).collect())
+        };
+        let solved = spectral.solve(&posed, starts, finish)?;
+        for (place, (state, (beta, b), outcome)) in places.iter_mut().zip(solved) {
+            place.state = State { f: Vec::new(), ..state };
+            (place.beta, place.b, place.outcome) = (beta, b, outcome);
+        }
+        Ok(())
+    }
+}
+
+impl<T: Working, D: Device> Engine for OnMatrix<'_, T, D> {
+    type Point = Place;
+
+    fn at_once(&self) -> usize {
+        NEIGHBOURS
+    }
+
+    fn constants(&mut self) -> Result<Vec<Place>> {
+        Ok(self.weights.iter().map(|weight| Place::new(weight.clone(), self.spectral.constant(weight))).collect())
+    }
+
+    fn start(&self, past: &[(f64, &Place)], c: f64) -> Place {
+        let known: Vec<(f64, &State)> = past.iter().map(|(c, place)| (*c, &place.state)).collect();
+        Place::new(past[0].1.weight.clone(), along_line(&known, c))
+    }
+
+    fn solve(&mut self, jobs: &mut [Job<Place>], _: Goal) -> Result<()> {
+        let cs: Vec<f64> = jobs.iter().map(|job| job.c).collect();
+        self.descend(&cs, &mut jobs.iter_mut().map(|job| &mut job.point).collect::<Vec<_>>())
+    }
+
+    fn outcome(&self, place: &Place) -> Outcome {
+        place.outcome
+    }
+
+    fn solution(&self, place: &Place) -> (Vec<f64>, Vec<f64>) {
+        (place.beta.clone(), vec![place.b])
+    }
+
+    /// All problems of the block as columns. Each starts from the solution with all rows, less the part of the row that
+    /// it leaves out.
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+        let (device, basis, control) = (self.spectral.device, self.spectral.basis, self.spectral.control);
+        let start = |&u: &usize| {
+            let mut beta = whole.beta.to_vec();
+            beta[u] *= if rows.weight[u] > 0.0 { rows.remaining(u) / rows.weight[u] } else { 1.0 };
+            beta
+        };
+        let uploaded = device.upload(whole.beta.len(), &units.iter().map(start).collect::<Vec<_>>())?;
+        let products = basis.transposed_times(device, &uploaded, Accuracy::Double, control)?;
+        let place = |(coordinates, &u): (Vec<f64>, &usize)| {
+            let state = State { coordinates, f: Vec::new(), b: whole.b, objective: 0.0 };
+            Place::new(rows.without(u).into(), state)
+        };
+        let mut places: Vec<Place> = device.download(&products)?.into_iter().zip(units).map(place).collect();
+        let tol = self.spectral.settings.tol;
+        self.spectral.settings.tol = LEFT_OUT_SHARE * tol;
+        let solved = self.descend(&vec![c; units.len()], &mut places.iter_mut().collect::<Vec<_>>());
+        self.spectral.settings.tol = tol;
+        solved?;
+        let answer = |Place { beta, b, outcome, .. }| WithoutOne { beta, f: None, b, outcome };
+        Ok(places.into_iter().map(answer).collect())
+    }
+}
+
+/// Problems that leave one row out are solved to this share of the tolerance. All of them start on the same side of their
+/// solutions, near the one with all rows: with a larger share, the mean of their scores would lean to that side.
+const LEFT_OUT_SHARE: f64 = 0.01;
+
+/// From the smoothed solution's guess of the rows at a kink, a few steps of the active set: β and b, and whether they
+/// are done.
+fn finish_exactly<T: Working>(
+    shared: &Shared<T>,
+    jobs: &[&Posed],
+    smooth: Smoothed,
+    states: &[&State],
+    control: &Control,
+) -> Result<Vec<(Answer, bool)>> {
+    let (y, gram) = (&shared.y, shared.gram);
+    let n = gram.n();
+    let guess = |(job, state): (&&Posed, &&State)| job.pulls(smooth, y, &state.f, state.b);
+    let guesses: Vec<Vec<f64>> = jobs.iter().zip(states).map(guess).collect();
+    let products = gram.times(&guesses.iter().map(|beta| &beta[..]).collect::<Vec<_>>(), control)?;
+    let finish = |at: usize| {
+        let qp = BoxQp::new(gram, &shared.diagonal, &shared.kinks, jobs[at].weight, jobs[at].c);
+        let mut point = Point::origin(n);
+        point.beta[..n].copy_from_slice(&guesses[at]);
+        point.f[..n].copy_from_slice(&products[at]);
+        point.b = states[at].b;
+        let converged = BoxSolver::default().finish(&qp, &mut point, &shared.settings, control)?;
+        point.beta.truncate(n);
+        Ok(((point.beta, point.b), converged))
+    };
+    (0..jobs.len()).into_par_iter().map(finish).collect()
+}
