@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -25,17 +24,14 @@ from kernelpath._edge import GridEdgeWarning, edge
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
+from kernelpath._machines import Machines, Parts
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
-from kernelpath._scoring import make_scorer
-from kernelpath._settings import AUTO_GRID, Grid, Settings, called, is_changed, n_threads
-from kernelpath._surface import Path, Surface
-from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, check_tunable, tuned_apart
+from kernelpath._scoring import Scorer, make_scorer
+from kernelpath._settings import KERNELS_WITHOUT_GAMMA, Grid, Settings, called, is_changed, n_threads
+from kernelpath._tuning import HeldOut, Maps, check_tunable, nothing_to_choose
 from kernelpath._verify import Certificate, verified
 from kernelpath._weights import Weights, checked_weights, without_zeros
-
-KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
-AUTO_GRID_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
@@ -43,18 +39,15 @@ _Self = TypeVar("_Self", bound="_KernelPathBase")
 class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
-    A subclass makes machines of targets (:meth:`_tasks`), says what a scorer sees (:meth:`_stand_in`), and predicts.
+    A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and predicts.
     """
 
     _splitter: type = StratifiedKFold
 
     _multi_output = False
 
-    # Set by `_tasks`: whether attributes of machines have a leading axis for them, whether the machines are one model
-    # with one place in the grid, and whether each has C's of its own.
-    _has_loss_axis: bool = False
-    _is_joint: bool = False
-    _has_own_grids: bool = False
+    # How attributes of machines are laid out; set by `fit`.
+    _parts: Parts
 
     def __init__(
         self,
@@ -154,75 +147,45 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         if rows is not None:
             cv, settings = among_rows(cv, rows, n_rows), settings.among_rows(rows, n_rows)
             groups = None if groups is None else np.asarray(groups)[rows]
-        tasks = self._tasks(y, weight, settings)
+        machines = self._make_machines(y, weight, settings)
+        self._parts = machines.parts
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
-        with columns_named(self, given, rows):
-            gammas = self._gammas(settings, X, weight, seed)
-        check_tunable(folds, len(Cs) * len(gammas), len(y), settings.selection, scorer)
-        approximation, threads = settings.low_rank, settings.n_threads
-        if approximation is not None:
-            self._check_low_rank(settings, folds)
+        check_tunable(folds, len(Cs) * settings.n_gammas, len(y), settings.selection, scorer)
+        self._check_folds(machines, folds, settings)
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
-        arguments: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
-        # The inner products of rows are the same for every γ.
-        pairs = _core.Pairs() if len(gammas) > 1 and approximation is None else None
 
         line = ProgressLine(type(self).__name__) if self.verbose else None
-        callbacks = FitTasks.of(self, given, targets, sample_weight, len(gammas))
+        callbacks = FitTasks.of(self, given, targets, sample_weight, settings.n_gammas)
+        by = None if scorer is None or folds is None else self._scored_by(scorer, X, y, weight, folds)
         with settings.grid_as_given(), columns_named(self, given, rows), Watch(line, callbacks) as watch:
-            bases, paths = [], []
-            for g, gamma in enumerate(gammas):
-                watch.begin_gamma(g, gammas)
-                kernel = {"kernel": settings.kernel, "gamma": gamma, **arguments}
-                basis, budget = None, None if settings.time_budget is None else settings.time_budget / len(gammas)
-                if approximation is not None:
-                    basis, budget = approximation.found_within(budget, matrix, kernel, seed, threads, weight)
-                bases.append(basis)
-                paths.append(
-                    self._fitted_paths(
-                        matrix,
-                        tasks,
-                        solver=settings.solver,
-                        **kernel,
-                        cs=Cs,
-                        folds=folds,
-                        tol=settings.tol,
-                        max_iter=settings.max_iter,
-                        dtype=settings.dtype,
-                        device=self.device,
-                        n_threads=threads,
-                        time_budget=budget,
-                        progress=watch.progress,
-                        low_rank=basis,
-                        pairs=pairs,
-                        n_landmarks=settings.n_landmarks,
-                        rank=settings.rank,
-                    )
-                )
-                if watch.end_gamma():
-                    gammas = gammas[: g + 1]
-                    break
+            fit = _core.fit(
+                matrix, machines, settings, Cs, folds, seed=seed, weight=weight, scorer=by, watch=watch.if_any()
+            )
+        if fit.places is None:
+            raise nothing_to_choose(fit.timed_out, settings.time_budget, by and by.scorer)
 
-        surfaces = [Surface([of_gamma[m] for of_gamma in paths]) for m in range(len(tasks))]
-        held_out = HeldOut(X, y, weight, folds, scorer, self._stand_in, partial(self._calibrations, tasks))
-        tuned = self._tune(surfaces, np.tile(Cs, len(gammas)), held_out, settings)
-        self._keep_paths(paths, tuned, [Cs * task.c_factor for task in tasks], gammas, folds)
-        basis, chosen = bases[tuned[0].best // len(Cs)], gammas[tuned[0].best // len(Cs)]
-        eigenvalues = [of_gamma[0].smallest_eigenvalue for of_gamma in paths]
-        self.smallest_eigenvalue_ = eigenvalues[tuned[0].best // len(Cs)]
+        self._keep_paths(fit, [Cs * task.c_factor for task in machines.tasks], folds)
+        gamma = fit.places[0] // len(Cs)
+        chosen = float(self.gammas_[gamma])
+        self.smallest_eigenvalue_ = fit.smallest_eigenvalues[gamma]
         self.gamma_ = None if settings.kernel in KERNELS_WITHOUT_GAMMA else chosen
-        self._kernel: dict[str, Any] = {"kernel": settings.kernel, "gamma": chosen, **arguments}
-        self._keep_basis(basis, settings, X, rows)
-        self._keep_model(tuned, X, y, rows, n_rows)
-        self._keep_oof(tuned, rows, n_rows)
-        self._keep_probabilities(tuned, tasks, rows, n_rows)
+        self._kernel: dict[str, Any] = {
+            "kernel": settings.kernel,
+            "gamma": chosen,
+            "degree": settings.degree,
+            "coef0": settings.coef0,
+        }
+        self._keep_basis(fit.nystrom, settings, X, rows)
+        self._keep_model(fit, X, y, rows)
+        self._keep_oof(fit, rows, n_rows)
+        self._keep_probabilities(fit, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
         if callbacks is not None:
             callbacks.end()
         self._warn_of_shortfall(settings)
-        self._warn_of_indefinite(eigenvalues, settings)
-        self._warn_of_edge(tuned, settings)
+        self._warn_of_indefinite(fit.smallest_eigenvalues, settings)
+        self._warn_of_edge(fit, settings)
         return self
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
@@ -261,7 +224,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             Cs = np.tile(grid, n_gammas)
             scores, gaps, status = (array.reshape(-1, len(Cs)) for array in (scores, gaps, status))
             tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
-        return "\n".join(self._headed(k, "\n", table) for k, table in enumerate(tables))
+        return "\n".join(self._parts.headed(k, "\n", table) for k, table in enumerate(tables))
 
     @property
     def best_params_(self) -> dict[str, Any]:
@@ -286,28 +249,26 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             )
         return np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
 
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
-        """The machines. Keeps what decodes predictions, and whether attributes have a leading axis for machines."""
+    def _make_machines(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> Machines:
+        """The machines that learn these targets. Keeps what decodes predictions."""
         raise NotImplementedError
 
-    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Callable[[], Calibration]) -> Any:
+    def _stand_in(self, values: npt.NDArray[np.float64], maps: Callable[[], Maps]) -> Any:
         """An estimator that answers with these out-of-fold values."""
         raise NotImplementedError
 
-    def _calibrations(self, tasks: list[Task], values: npt.NDArray[np.float64]) -> Calibration:
-        """What makes probabilities of the machines' values, given those of all held-out rows, a column each."""
-        return []
-
-    def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
-        """The path of each task, all on one kernel matrix."""
-        return list(_core.fit_paths(X, tasks, **arguments))
+    def _scored_by(self, scorer: Scorer, X: Any, y: Any, weight: Weights | None, folds: Folds) -> HeldOut:
+        """The scorer, with the data it sees: all machines are one model."""
+        return HeldOut(X, y, weight, folds, scorer, self._stand_in)
 
     def _check_parameters(self) -> None:
         """Refuse, before any work, parameters that only this estimator has."""
         return
 
-    def _check_low_rank(self, settings: Settings, folds: Folds) -> None:
-        """Refuse, before landmarks are chosen, what needs the whole kernel matrix."""
+    def _check_folds(self, machines: Machines, folds: Folds, settings: Settings) -> None:
+        """Refuse, before any work, folds that the fit cannot use."""
+        if settings.low_rank is None:
+            return
         others = "solver='auto', 'newton' or 'spectral'"
         for asked, instead in (
             (folds == "loo" and "cv='loo'", "folds, such as cv=10"),
@@ -318,20 +279,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
                     f"{asked} needs the whole kernel matrix, which low_rank=True does without: use {instead}"
                 )
 
-    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
+    def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         """Probabilities of the held-out rows, and what predicts others, for estimators that have them."""
         return
-
-    def _heading(self, k: int) -> str:
-        """What sets the k-th of several losses apart."""
-        return ""
-
-    def _part_name(self, k: int) -> str:
-        """What sets the k-th line of attributes with a leading axis apart, also where all share one table."""
-        return self._heading(k)
-
-    def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
-        return tuned_apart(surfaces, Cs, held_out, settings)
 
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
@@ -368,17 +318,6 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         """Whether X is the kernel matrix: not so for a callable kernel, whose matrix only Rust sees as X."""
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _gammas(self, settings: Settings, X: Any, weight: Weights | None, seed: int) -> list[float]:
-        """The values of γ, in the order given; 1 for kernels without one."""
-        if settings.kernel in KERNELS_WITHOUT_GAMMA:
-            return [1.0]
-        gamma = settings.gamma
-        if isinstance(gamma, str):
-            rule = "sigest" if gamma == AUTO_GRID else gamma
-            value = bandwidth(X, settings.kernel, rule, seed, weight, settings.n_threads)
-            return [value * factor for factor in AUTO_GRID_FACTORS] if gamma == AUTO_GRID else [value]
-        return list(gamma)
-
     def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any, rows: Any) -> None:
         for name in ("landmarks_", "landmark_indices_", "rank_", "approximation_"):
             if hasattr(self, name):  # of an earlier fit
@@ -390,67 +329,39 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             self.rank_ = len(basis.spectrum)
             self.approximation_ = Approximation.of(basis)
 
-    def _keep_paths(
-        self,
-        paths: list[list[Path]],
-        tuned: list[Tuned],
-        grids: list[Grid],
-        gammas: list[float],
-        folds: Folds,
-    ) -> None:
-        self.Cs_, self.gammas_ = np.array(grids) if self._has_own_grids else grids[0], np.array(gammas)
-        surfaces = [t.surface for t in tuned]
-        gaps, status = [s.gaps for s in surfaces], [s.status for s in surfaces]
-        self.gaps_ = self._joined(self._by_gamma(g) for g in gaps)
-        self.gap_noise_ = self._joined(self._by_gamma(s.gap_noise) for s in surfaces)
-        self.status_ = self._joined(self._by_gamma(s) for s in status)
+    def _keep_paths(self, fit: _core.Fit, grids: list[Grid], folds: Folds) -> None:
+        self.Cs_ = np.array(grids) if self._parts.has_own_grids else grids[0]
+        self.gammas_ = fit.gammas
+        gaps, status = fit.gaps, np.array(_core.STATUS_NAMES)[fit.status]
+        self.gaps_, self.gap_noise_, self.status_ = (self._laid_out(of) for of in (gaps, fit.gap_noise, status))
         # A start that is optimal took one look.
-        steps = [np.maximum(s.n_iter, of != NOT_RUN) for s, of in zip(surfaces, status, strict=True)]
-        self.n_iter_ = self._joined(self._by_gamma(n) for n in steps)
-        self.n_support_path_ = self._joined(self._by_gamma(s.n_support) for s in surfaces)
-        self.solver_ = paths[0][0].solver
-        self.timed_out_ = any(s.timed_out for s in surfaces)
-        self.gram_bytes_ = paths[0][0].gram_bytes
-        self.planned_bytes_ = max(of_gamma[0].planned_bytes for of_gamma in paths)
-        self.kernel_seconds_ = sum(of_gamma[0].kernel_seconds for of_gamma in paths)
-        self.path_seconds_ = sum(path.path_seconds for of_gamma in paths for path in of_gamma)
-        flat_gammas = None if len(gammas) == 1 else np.repeat(self.gammas_, self._n_Cs)
-        grids = [np.tile(grid, len(gammas)) for grid in grids]
-        (self._keep_one_choice if self._is_joint else self._keep_choices)(tuned, grids, flat_gammas, folds != "loo")
-
-    def _keep_choices(self, tuned: list[Tuned], grids: list[Grid], gammas: Grid | None, split_columns: bool) -> None:
-        """The choice of each machine by itself."""
+        self.n_iter_ = self._laid_out(np.maximum(fit.n_iter, status != NOT_RUN))
+        self.n_support_path_ = self._laid_out(fit.n_support)
+        self.solver_, self.timed_out_ = fit.solver, fit.timed_out
+        self.gram_bytes_, self.planned_bytes_ = fit.gram_bytes, fit.planned_bytes
+        self.kernel_seconds_, self.path_seconds_ = fit.kernel_seconds, fit.path_seconds
+        gammas = None if len(self.gammas_) == 1 else np.repeat(self.gammas_, self._n_Cs)
+        places, grids = fit.places or [], [np.tile(grid, len(self.gammas_)) for grid in grids]
+        if self._parts.is_joint:  # the gap of one model is the worst of its machines
+            first_short = (status != "converged").argmax(axis=0)
+            gaps, status = gaps.max(axis=0)[None], np.take_along_axis(status, first_short[None], axis=0)
         results = [
-            cv_results(t.scores, t.surface.gaps, t.surface.status, grid, gammas, split_columns)
-            for t, grid in zip(tuned, grids, strict=True)
+            cv_results(*table, gammas, split_columns=folds != "loo")
+            for table in zip(fit.scores, gaps, status, grids, strict=not self._parts.is_joint)
         ]
-        self.scores_ = self._joined(self._by_gamma(t.scores) for t in tuned)
-        self.cv_results_ = results if self._has_loss_axis else results[0]
-        self.best_index_ = self._joined(t.best % self._n_Cs for t in tuned)
-        self.best_score_ = self._joined(
-            float(of["mean_test_score"][t.best]) for of, t in zip(results, tuned, strict=True)
-        )
-        self.C_ = self._joined(float(grid[t.best]) for t, grid in zip(tuned, grids, strict=True))
+        chosen = [float(grid[place]) for grid, place in zip(grids, places, strict=True)]
+        best_scores = [float(of["mean_test_score"][place]) for of, place in zip(results, places, strict=False)]
+        has_choices = self._parts.has_axis and not self._parts.is_joint
+        self.scores_ = self._by_gamma(np.array(fit.scores) if has_choices else fit.scores[0])
+        self.cv_results_ = results if has_choices else results[0]
+        self.best_index_ = np.array(places) % self._n_Cs if has_choices else places[0] % self._n_Cs
+        self.best_score_ = np.array(best_scores) if has_choices else best_scores[0]
+        self.C_ = np.array(chosen) if has_choices or self._parts.has_own_grids else chosen[0]
 
-    def _keep_one_choice(self, tuned: list[Tuned], grids: list[Grid], gammas: Grid | None, split_columns: bool) -> None:
-        """The choice of machines that are one model: its gap is their worst."""
-        scores, best = tuned[0].scores, tuned[0].best
-        gaps = np.max([t.surface.gaps for t in tuned], axis=0)
-        status = np.array([t.surface.status for t in tuned])
-        first_short = (status != "converged").argmax(axis=0)
-        worst = np.take_along_axis(status, first_short[None], axis=0)[0]
-        self.scores_ = self._by_gamma(scores)
-        self.cv_results_ = cv_results(scores, gaps, worst, grids[0], gammas, split_columns)
-        self.best_index_ = best % self._n_Cs
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        chosen = np.array([grid[best] for grid in grids])
-        self.C_ = chosen if self._has_own_grids else float(chosen[0])
-
-    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
+    def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
         self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
         self.lambda_ = 1.0 / (2.0 * X.shape[0] * self.C_)
-        coef = np.vstack([t.coef for t in tuned])
-        refits = [t.surface.refit(t.best) for t in tuned]
+        coef = fit.coef
         if hasattr(self, "landmarks_"):
             indices = self.landmark_indices_
             self.support_ = np.empty(0, dtype=np.int64) if indices is None else indices.copy()
@@ -460,16 +371,22 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             self.support_ = support if rows is None else rows[support]
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
             self.dual_coef_ = np.ascontiguousarray(coef[:, support])  # as predictions read it
-        self.intercept_ = np.concatenate([b for b, _, _ in refits])
-        self.objective_ = self._joined(primal for _, primal, _ in refits)
-        self.dual_objective_ = self._joined(dual for _, _, dual in refits)
+        self.intercept_ = fit.intercepts
+        places = enumerate(fit.places or [])
+        refits = [(float(fit.primal[m, -1, place]), float(fit.dual[m, -1, place])) for m, place in places]
+        self.objective_ = self._parts.joined(primal for primal, _ in refits)
+        self.dual_objective_ = self._parts.joined(dual for _, dual in refits)
 
-    def _keep_oof(self, tuned: list[Tuned], rows: Any, n_rows: int) -> None:
+    def _keep_oof(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         """Out-of-fold values, NaN for rows of weight 0."""
-        paths = [t.surface.oof_matrix() for t in tuned]
-        chosen = [path[:, t.best].copy() for path, t in zip(paths, tuned, strict=True)]
-        self.oof_decision_ = self._joined(spread(values, rows, n_rows) for values in chosen)
-        self.oof_path_ = self._joined(self._by_gamma(spread(path, rows, n_rows)) for path in paths)
+        self.oof_decision_ = self._parts.joined(spread(values, rows, n_rows) for values in fit.held_out.T.copy())
+        places = range(fit.gaps.shape[-1])
+        paths = [np.column_stack([fit.out_of_fold(k, m) for k in places]) for m in range(len(fit.gaps))]
+        self.oof_path_ = self._by_gamma(self._parts.joined(spread(path, rows, n_rows) for path in paths))
+
+    def _laid_out(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An attribute, from an array of shape (n_machines, ..., n_places)."""
+        return self._by_gamma(array if self._parts.has_axis else array[0])
 
     def _by_gamma(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The last axis as γ × C, if several γ were tried."""
@@ -488,25 +405,13 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     def _by_table(self) -> Iterable[tuple[Any, ...]]:
         """(C's, scores, gaps, statuses, numbers of support vectors, chosen place) of each table: a machine, or all."""
         attributes = [self.scores_, self.gaps_, self.status_, self.n_support_path_, self.best_index_]
-        if self._is_joint:
+        if self._parts.is_joint:
             n_models = self._n_Cs * len(self.gammas_)
             gaps, status, n_support = (array.reshape(-1, n_models) for array in attributes[1:4])
             return [(np.atleast_2d(self.Cs_)[0], self.scores_, gaps, status, n_support.max(axis=0), self.best_index_)]
-        tables = list(self._by_loss(*attributes))
-        grids = self.Cs_ if self._has_own_grids else [self.Cs_] * len(tables)
+        tables = list(self._parts.each(*attributes))
+        grids = self.Cs_ if self._parts.has_own_grids else [self.Cs_] * len(tables)
         return [(grid, *table) for grid, table in zip(grids, tables, strict=True)]
-
-    def _joined(self, values: Iterable[Any]) -> Any:
-        """The value of the one loss, or those of several losses along a leading axis."""
-        values = list(values)
-        return np.array(values) if self._has_loss_axis else values[0]
-
-    def _by_loss(self, *attributes: Any) -> Iterable[tuple[Any, ...]]:
-        """The attributes of one loss after the other: undoes :meth:`_joined`."""
-        return zip(*attributes, strict=True) if self._has_loss_axis else [attributes]
-
-    def _headed(self, k: int, separator: str, text: str) -> str:
-        return separator.join(filter(None, [self._heading(k), text]))
 
     def _warn_of_unused_landmarks(self, settings: Settings) -> None:
         names = [name for name in ("landmarks", "n_landmarks", "rank") if is_changed(self, name)]
@@ -526,16 +431,16 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             gaps, status = gaps.reshape(-1, len(Cs)), status.reshape(-1, len(Cs))
             message = shortfall(gaps, status, Cs, self._flat(best), tol=settings.tol, time_budget=budget)
             if message is not None:
-                messages.append(self._headed(k, ": ", message))
+                messages.append(self._parts.headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=4)
 
-    def _warn_of_edge(self, tuned: list[Tuned], settings: Settings) -> None:
+    def _warn_of_edge(self, fit: _core.Fit, settings: Settings) -> None:
         messages = []
-        for k, (grid, *_) in enumerate(self._by_table()):
-            message = edge(tuned[k].scores, tuned[k].best, grid, self.gammas_, settings)
+        for k, ((grid, *_), scores, place) in enumerate(zip(self._by_table(), fit.scores, fit.places or (), strict=False)):
+            message = edge(scores, place, grid, self.gammas_, settings)
             if message is not None:
-                messages.append(self._headed(k, ": ", message))
+                messages.append(self._parts.headed(k, ": ", message))
         if messages:
             warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=4)
 
@@ -544,11 +449,6 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
         if message is not None:
             warnings.warn(message, IndefiniteKernelWarning, stacklevel=4)
-
-
-def bandwidth(X: Any, kernel: str, rule: str, seed: int, weight: Weights | None, n_threads: int) -> float:
-    """γ by a rule: "auto", 1 / n_features, looks at no row."""
-    return 1.0 / X.shape[1] if rule == "auto" else _core.bandwidth(X, kernel, rule, seed, weight, n_threads)
 
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
 from kernelpath._folds import spread
-from kernelpath._multiclass import Machines
-from kernelpath._scoring import log_probabilities, probabilities
 from kernelpath._settings import choice
-from kernelpath._tuning import Calibration, Task, Tuned, held_out_values
 
 Vector = npt.NDArray[np.float64]
 
@@ -135,7 +131,7 @@ class CalibratedMixin:
 
     probability: Any
     cv: Any
-    _machines: Machines | None
+    _arrangement: _core.Arrangement
     _decision_values: Callable[[Any], Vector]
 
     @available_if(_asked_for)  # type: ignore[untyped-decorator]
@@ -156,7 +152,7 @@ class CalibratedMixin:
             Columns in the order of `classes_`.
         """
         check_is_fitted(self, "calibration_")
-        return self._calibrated(self._decision_values(X))
+        return self._arrangement.probabilities(self._decision_values(X), self._maps())
 
     @available_if(_asked_for)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Vector:
@@ -173,54 +169,28 @@ class CalibratedMixin:
             Columns in the order of `classes_`.
         """
         check_is_fitted(self, "calibration_")
-        values = self._decision_values(X)
-        if isinstance(self.calibration_, Calibrator):
-            return log_probabilities(self.calibration_.log_odds(values[:, 0]))
-        with np.errstate(divide="ignore"):
-            return np.log(self._calibrated(values))
+        return self._arrangement.log_probabilities(self._decision_values(X), self._maps())
 
-    def _calibrated(self, values: Vector) -> Vector:
+    def _maps(self) -> list[_core.Calibration]:
+        """The map of each machine."""
         calibration = self.calibration_
-        return self._probabilities(values, [calibration] if isinstance(calibration, Calibrator) else calibration)
+        return [c._fitted for c in ([calibration] if isinstance(calibration, Calibrator) else calibration)]
 
-    def _has_probabilities(self) -> bool:
-        return calibration_method(self.probability, self.cv) is not None
-
-    def _probabilities(self, values: Vector, calibration: Calibration) -> Vector:
-        """Probabilities of the classes from the machines' values, a column each."""
-        if self._machines is None:
-            return probabilities(calibration[0].log_odds(values[:, 0]))
-        machines = zip(calibration, values.T, strict=True)
-        return self._machines.probabilities(np.column_stack([c.probability(v) for c, v in machines]))
-
-    def _calibrations(self, tasks: list[Task], values: Vector) -> Calibration:
-        """A map a machine, from the values of all held-out rows."""
-        method = calibration_method(self.probability, self.cv)
-        assert method is not None
-        calibrators = []
-        for task, column in zip(tasks, values.T, strict=True):
-            scores = column if task.rows is None else column[task.rows]
-            calibrators.append(Calibrator.fit(method, scores, task.y > 0.0, task.score_weight))
-        return calibrators
+    def _probability(self) -> str | None:
+        return calibration_method(self.probability, self.cv)
 
     def _check_parameters(self) -> None:
         calibration_method(self.probability, self.cv)
 
-    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
-        method = calibration_method(self.probability, self.cv)
-        if method is None:
+    def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
+        if fit.probabilities is None:
             for name in ("calibration_", "oof_proba_", "calibration_seconds_"):
                 vars(self).pop(name, None)  # of an earlier fit
             return
-        started = time.perf_counter()
-        values = held_out_values(tuned)
-        calibrators = self._calibrations(tasks, values)
-        self.calibration_ = calibrators[0] if self._machines is None else calibrators
-        seen = ~np.isnan(values).any(axis=1)
-        proba = np.full((len(values), 2 if self._machines is None else self._machines.n_classes), np.nan)
-        proba[seen] = self._calibrated(values[seen])
-        self.oof_proba_ = spread(proba, rows, n_rows)
-        self.calibration_seconds_ = time.perf_counter() - started
+        calibrators = [Calibrator(fitted) for fitted in fit.calibrations]
+        self.calibration_ = calibrators if self._arrangement.pairs else calibrators[0]
+        self.oof_proba_ = spread(fit.probabilities, rows, n_rows)
+        self.calibration_seconds_ = fit.calibration_seconds
 
 
 def _vector(name: str, values: Any) -> Vector:

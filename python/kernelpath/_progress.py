@@ -30,19 +30,18 @@ class Watch:
         if self._line is not None:
             self._line.__exit__(*error)
 
-    @property
-    def progress(self) -> Callable[[int, int, str], None] | None:
-        """What the core reports to: callable ``(done, total, phase)``; None if nobody watches."""
+    def if_any(self) -> Watch | None:
+        """What the core reports to; None if nobody watches."""
         return self if self._all else None
 
     def __call__(self, done: int, total: int, phase: str) -> None:
-        """Report to all."""
+        """Report to all that `done` of `total` parts of a phase are done."""
         for watcher in self._all:
             watcher(done, total, phase)
 
-    def begin_gamma(self, k: int, gammas: list[float]) -> None:
-        """Say that the k-th γ begins."""
-        name = f"gamma {k + 1} of {len(gammas)} ({gammas[k]:.3g})" if len(gammas) > 1 else ""
+    def begin_gamma(self, at: int, gammas: list[float]) -> None:
+        """Say that the γ at this place begins."""
+        name = f"gamma {at + 1} of {len(gammas)} ({gammas[at]:.3g})" if len(gammas) > 1 else ""
         for watcher in self._all:
             watcher.begin_gamma(name)
 

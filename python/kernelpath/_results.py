@@ -24,6 +24,12 @@ def mean_and_std(scores: Matrix, ddof: int = 0) -> tuple[Matrix, Matrix]:
         return mean, np.sqrt(variance)
 
 
+def whole_folds(scores: Matrix) -> Matrix:
+    """Without the folds that score no model: they hold no test row of the machine."""
+    scored = ~np.isnan(scores).all(axis=1)
+    return scores[scored] if scored.any() else scores
+
+
 def cv_results(
     scores: Matrix,
     gaps: Matrix,

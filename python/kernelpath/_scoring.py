@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils.validation import _num_samples
@@ -122,16 +121,6 @@ def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any
     if decision.ndim == 2:
         return classes[decision.argmax(axis=1)]
     return classes[(decision > 0.0).astype(np.intp)]
-
-
-def probabilities(log_odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """P(y = −1) = 1 / (1 + e^f) and P(y = +1) = 1 / (1 + e^−f), as columns."""
-    return np.column_stack([expit(-log_odds), expit(log_odds)])
-
-
-def log_probabilities(log_odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """−log(1 + e^f) and −log(1 + e^−f), as columns; finite where the probability itself is 0 in float64."""
-    return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
 
 
 def make_scorer(scoring: Any) -> Scorer | None:

@@ -6,7 +6,6 @@ import inspect
 import math
 import multiprocessing
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,9 @@ from joblib.parallel import get_active_backend
 from kernelpath import _core
 from kernelpath._landmarks import checked_landmarks, landmarks_among
 
+KERNELS_WITHOUT_GAMMA = ("linear", "precomputed")
 AUTO_GRID = "auto-grid"
+AUTO_GRID_LENGTH = 6
 BANDWIDTH_RULES = ("sigest", "scale", "auto", AUTO_GRID)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
@@ -58,20 +59,6 @@ class LowRank:
         of = self.landmarks, self.n_landmarks, self.rank, seed
         return _core.nystrom(X, *of, **kernel, weight=weight, n_threads=n_threads)
 
-    def found_within(self, budget: float | None, *arguments: Any) -> tuple[_core.Nystrom, float | None]:
-        """The same, and what is left of a budget in seconds."""
-        started = time.perf_counter()
-        nystrom = self.found(*arguments)
-        if budget is None:
-            return nystrom, None
-        left = budget - (time.perf_counter() - started)
-        if left <= 0.0:
-            raise TimeoutError(
-                f"time_budget ended while landmarks were chosen, which took {budget - left:.2g} s of the {budget:g} s "
-                "for one γ; raise it, or use fewer landmarks, or landmarks='uniform'"
-            )
-        return nystrom, left
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -90,6 +77,7 @@ class Settings:
     max_iter: int
     time_budget: float | None
     dtype: str
+    device: str
     n_threads: int
     low_rank: LowRank | None
     n_landmarks: int
@@ -98,7 +86,6 @@ class Settings:
     @classmethod
     def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
-        choice("device", estimator.device, _core.DEVICES)
         asked = estimator.low_rank if low_rank is None else low_rank
         if not isinstance(asked, bool | np.bool_):
             raise TypeError(f"low_rank must be True or False, got {asked!r}")
@@ -120,11 +107,21 @@ class Settings:
             if estimator.time_budget is None
             else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
+            device=choice("device", estimator.device, _core.DEVICES),
             n_threads=n_threads(estimator.n_jobs),
             low_rank=approximation if asked else None,
             n_landmarks=approximation.count(),
             rank=approximation.rank,
         )
+
+    @property
+    def n_gammas(self) -> int:
+        """How many values of γ are tried."""
+        if self.kernel in KERNELS_WITHOUT_GAMMA:
+            return 1
+        if isinstance(self.gamma, str):
+            return AUTO_GRID_LENGTH if self.gamma == AUTO_GRID else 1
+        return len(self.gamma)
 
     def among_rows(self, rows: npt.NDArray[Any], n_rows: int) -> Settings:
         """The same for `rows` of X alone, in whose order landmarks that are rows are then counted."""

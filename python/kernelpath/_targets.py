@@ -12,10 +12,11 @@ from sklearn.model_selection import KFold
 
 from kernelpath import _core
 from kernelpath._base import _KernelPathBase
-from kernelpath._scoring import OutOfFoldRegressor, ScoredMixin
-from kernelpath._settings import Grid, Loss, Settings, choice, number
-from kernelpath._surface import Surface
-from kernelpath._tuning import HeldOut, Task, Tuned, choose, tuned_apart
+from kernelpath._folds import Folds
+from kernelpath._machines import Machines, Parts, Task
+from kernelpath._scoring import OutOfFoldRegressor, Scorer, ScoredMixin
+from kernelpath._settings import Loss, Settings, choice, number
+from kernelpath._tuning import HeldOut
 from kernelpath._weights import Weights
 
 Matrix = npt.NDArray[np.float64]
@@ -30,9 +31,9 @@ class RegressorBase(ScoredMixin, RegressorMixin, _KernelPathBase):
     def coef_(self) -> npt.NDArray[np.float64]:
         """With the linear kernel, the coefficients of the features: f = coef_ · x + intercept_."""
         coef = super().coef_
-        return coef if self._has_loss_axis else coef[0]
+        return coef if self._parts.has_axis else coef[0]
 
-    def _stand_in(self, values: Matrix, calibration: Any) -> OutOfFoldRegressor:
+    def _stand_in(self, values: Matrix, maps: Any) -> OutOfFoldRegressor:
         return OutOfFoldRegressor(values)
 
 
@@ -61,7 +62,7 @@ class TargetsBase(RegressorBase):
         ndarray of shape (n_samples,), or (n_samples, n_targets) if y had columns
         """
         values = self._decision_values(X)
-        return values if self._has_loss_axis else values[:, 0]
+        return values if self._parts.has_axis else values[:, 0]
 
     def _loss_of(self, unit: float) -> Loss:
         """The loss of a target of that spread."""
@@ -71,51 +72,34 @@ class TargetsBase(RegressorBase):
         """What the default grid is multiplied with for a target of that spread."""
         return 1.0
 
-    def _keep_constants(self, losses: list[Loss]) -> None:
-        """The constants of the losses, as fitted attributes."""
+    def _keep_constants(self, constants: Any) -> None:
+        """The constant of the loss, or those of several targets, as a fitted attribute."""
         return
 
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
+    def _make_machines(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> Machines:
         choice("tune", self.tune, ("joint", "each"))
         targets = encoded(y)
-        self._has_loss_axis = self._has_own_grids = targets.ndim == 2
-        self._is_joint = self._has_loss_axis and self.tune == "joint"
         columns = [np.ascontiguousarray(column) for column in targets.reshape(len(targets), -1).T]
-        self._units = [_core.spread(column, weight) for column in columns]
-        losses = [self._loss_of(unit) for unit in self._units]
-        self._keep_constants(losses)
-        return [
+        names = tuple(f"target {k}" for k in range(len(columns))) if targets.ndim == 2 else ()
+        parts = Parts(names, is_joint=bool(names) and self.tune == "joint", has_own_grids=bool(names))
+        units = [_core.spread(column, weight) for column in columns]
+        losses = [self._loss_of(unit) for unit in units]
+        self._keep_constants(parts.joined(constant for _, constant in losses))
+        tasks = [
             Task(*loss, column, weight, c_factor=self._grid_factor(unit, settings))
-            for loss, column, unit in zip(losses, columns, self._units, strict=True)
+            for loss, column, unit in zip(losses, columns, units, strict=True)
         ]
+        return Machines(tasks, parts, [unit**self._score_growth for unit in units])
 
-    def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
-        if not self._has_loss_axis:
-            return tuned_apart(surfaces, Cs, held_out, settings)
-        columns = [replace(held_out, y=column) for column in held_out.y.T]
-        if not self._is_joint:
-            return tuned_apart(surfaces, Cs, held_out, settings, columns, self._relative)
-        if held_out.scorer is not None and held_out.folds is not None:
-            scores = held_out.joint_scores(surfaces)
-        else:
-            scores = np.mean([self._relative(k, surface.scores) for k, surface in enumerate(surfaces)], axis=0)
-        best = choose(surfaces, scores, Cs, held_out, settings)
-        return [Tuned(surface, scores, best) for surface in surfaces]
-
-    def _relative(self, k: int, scores: Matrix) -> Matrix:
-        """Scores of the k-th target's loss, in units of its spread, so that targets can be compared."""
-        return scores / self._units[k] ** self._score_growth
+    def _scored_by(self, scorer: Scorer, X: Any, y: Any, weight: Weights | None, folds: Folds) -> HeldOut:
+        by = super()._scored_by(scorer, X, y, weight, folds)
+        apart = self._parts.has_axis and not self._parts.is_joint
+        return replace(by, targets=list(y.T)) if apart else by
 
     @property
     def _score_growth(self) -> int:
         """The power of the unit of y that the default score has."""
         raise NotImplementedError
-
-    def _heading(self, k: int) -> str:
-        return self._part_name(k) if self._has_loss_axis and not self._is_joint else ""
-
-    def _part_name(self, k: int) -> str:
-        return f"target {k}"
 
 
 def encoded(y: npt.NDArray[Any]) -> Matrix:

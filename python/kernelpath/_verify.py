@@ -41,7 +41,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     twin = copy.copy(model)  # whose classes and machines are made anew
     settings = Settings.of(model, None)
     # C_ is each machine's own.
-    tasks = [replace(task, c_factor=1.0) for task in twin._tasks(y, weight, settings)]
+    tasks = [replace(task, c_factor=1.0) for task in twin._make_machines(y, weight, settings).tasks]
     if not np.array_equal(getattr(twin, "classes_", 0), getattr(model, "classes_", 0)):
         raise ValueError(
             f"y has not the classes that the model was fitted on, {model.classes_.tolist()}; verify needs the data of "
@@ -77,7 +77,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
                 low_rank=basis,
             )
         )
-    return Certificate(*(model._joined(values) for values in zip(*proofs, strict=True)))
+    return Certificate(*(model._parts.joined(values) for values in zip(*proofs, strict=True)))
 
 
 def _basis(model: Any, matrix: Any, support: Any, n_threads: int) -> _core.Nystrom:

@@ -10,22 +10,15 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
-from kernelpath._folds import spread
-from kernelpath._multiclass import Machines, Multinomial
-from kernelpath._scoring import (
-    OutOfFoldClassifier,
-    OutOfFoldProbabilities,
-    ScoredMixin,
-    log_probabilities,
-    predicted_labels,
-    probabilities,
-)
-from kernelpath._settings import Grid, Loss, Settings, choice
+from kernelpath._folds import Folds, spread
+from kernelpath._machines import Classes, Machines, Parts, Task
+from kernelpath._scoring import OutOfFoldClassifier, OutOfFoldProbabilities, ScoredMixin, predicted_labels
+from kernelpath._settings import Loss, Settings, choice
 from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
-from kernelpath._surface import Path, Surface
-from kernelpath._tuning import Calibration, HeldOut, Task, Tuned, held_out_values, tuned_apart, tuned_jointly
+from kernelpath._tuning import Maps
 from kernelpath._weights import Weights, with_class_weights
 
 if TYPE_CHECKING:
@@ -35,10 +28,10 @@ if TYPE_CHECKING:
 class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
     """Labels to targets ±1 and back: one machine for two classes, several for more."""
 
-    _arrangements: ClassVar[dict[str, Callable[[int], Machines]]] = {
-        "ovo": Machines.one_against_one,
-        "ovr": Machines.one_against_rest,
-    }
+    _arrangements: ClassVar[tuple[str, ...]] = ("ovo", "ovr")
+
+    # What the machines have to do with the classes; set by `fit`.
+    _arrangement: _core.Arrangement
 
     def __init__(
         self,
@@ -68,7 +61,7 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
             "multinomial" that of the class; with "ovo" the votes for the class, and a fraction below ⅓ from the
             machines' values that decides between equal votes.
         """
-        return self._combined(self._decision_values(X))
+        return self._arrangement.decision(self._decision_values(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels: ``classes_[1]`` where the decision value is > 0; of more than two classes, that of the largest.
@@ -88,7 +81,7 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         """The loss of a machine."""
         raise NotImplementedError
 
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
+    def _make_machines(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> Machines:
         check_classification_targets(y)
         loss = self._losses()
         multi_class = self._checked_multi_class()
@@ -99,21 +92,33 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
             )
         in_loss = with_class_weights(self.class_weight, self.classes_, index, weight)
         in_scores = np.ones(len(index)) if weight is None and in_loss is not None else weight
-        self.machines_: list[tuple[Any, Any]] = []
-        self._machines = self._arrangements[multi_class](len(self.classes_)) if len(self.classes_) > 2 else None
-        self._has_loss_axis = self._is_joint = False
-        if self._machines is None:
-            return [Task(*loss, np.where(index == 1, 1.0, -1.0), in_loss, in_scores)]
-        self.machines_ = self._machines.names(self.classes_)
-        if not self.machines_:
-            return [Task(multi_class, 0.0, index.astype(np.float64), in_loss, in_scores)]
-        self._has_loss_axis, self._is_joint = True, self.tune == "joint"
+        index = index.astype(np.int64)
+        self._arrangement = _core.Arrangement(multi_class, len(self.classes_))
+        self.machines_ = self._labels_set_apart()
+        self._check_scoring()
+        if multi_class == "multinomial" and len(self.classes_) > 2:
+            loss = multi_class, 0.0
         tasks = []
-        for m in range(len(self.machines_)):
-            targets, rows = self._machines.targets(m, index)
+        for m in range(self._arrangement.n_machines):
+            targets, rows = self._arrangement.targets(m, index)
             own_loss, own_scores = (w if w is None or rows is None else w[rows] for w in (in_loss, in_scores))
             tasks.append(Task(*loss, targets, own_loss, own_scores, rows))
-        return tasks
+        names = tuple(
+            f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
+            for positive, negative in self.machines_
+        )
+        parts = Parts(names, is_joint=bool(names) and self.tune == "joint")
+        return Machines(tasks, parts, classes=Classes(self._arrangement, index, weight, self._probability()))
+
+    def _labels_set_apart(self) -> list[tuple[Any, Any]]:
+        """The labels that each of several machines sets apart: (positive, negative), or (positive, None) for the rest."""
+        labels = self.classes_.tolist()
+        pairs = self._arrangement.pairs
+        return [(labels[first], None if second is None else labels[second]) for first, second in pairs]
+
+    def _check_scoring(self) -> None:
+        if self.machines_ and self.tune == "each" and self.scoring is not None and self.cv is not None:
+            raise ValueError("tune='each' scores each machine by itself, which scoring cannot; use tune='joint'")
 
     def _checked_multi_class(self) -> str:
         if self.multi_class == "multinomial" and "multinomial" not in self._arrangements:
@@ -122,50 +127,31 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
                 "not have; use KernelLogistic(multi_class='multinomial'), or multi_class='ovo' or 'ovr'"
             )
         choice("tune", self.tune, ("joint", "each"))
-        return choice("multi_class", self.multi_class, tuple(self._arrangements))
+        return choice("multi_class", self.multi_class, self._arrangements)
 
-    def _combined(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Decision values from those of the machines, a column each."""
-        return values[:, 0] if self._machines is None else self._machines.decision(values)
-
-    def _stand_in(self, values: npt.NDArray[np.float64], calibration: Callable[[], Calibration]) -> OutOfFoldClassifier:
+    def _stand_in(self, values: npt.NDArray[np.float64], maps: Callable[[], Maps]) -> OutOfFoldClassifier:
         columns = values.reshape(len(values), -1)
-        if self._machines is not None and columns.shape[1] < len(self.machines_):
-            raise ValueError("tune='each' scores each machine by itself, which scoring cannot; use tune='joint'")
-        decision = self._combined(columns)
-        if not self._has_probabilities():
+        decision = self._arrangement.decision(columns)
+        if self._probability() is None:
             return OutOfFoldClassifier(decision, self.classes_)
-        return OutOfFoldProbabilities(decision, self.classes_, lambda: self._probabilities(columns, calibration()))
+        return OutOfFoldProbabilities(
+            decision, self.classes_, lambda: self._arrangement.probabilities(columns, maps())
+        )
 
-    def _has_probabilities(self) -> bool:
-        """Whether the machines' values give probabilities of the classes."""
-        return False
+    def _probability(self) -> str | None:
+        """What makes probabilities of the machines' values: "native", the name of a calibration, or None."""
+        return None
 
-    def _probabilities(self, values: npt.NDArray[np.float64], calibration: Calibration) -> npt.NDArray[np.float64]:
-        """Probabilities of the classes from the machines' values."""
-        raise NotImplementedError
-
-    def _tune(self, surfaces: list[Surface], Cs: Grid, held_out: HeldOut, settings: Settings) -> list[Tuned]:
-        jointly = self._machines is not None and self.tune == "joint"
-        return (tuned_jointly if jointly else tuned_apart)(surfaces, Cs, held_out, settings)
-
-    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
-        super()._keep_model(tuned, X, y, rows, n_rows)
+    def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
+        super()._keep_model(fit, X, y, rows)
         support = self.support_ if rows is None else np.searchsorted(rows, self.support_)
         self.n_support_ = np.array([np.sum(y[support] == label) for label in self.classes_], dtype=np.int32)
 
-    def _keep_oof(self, tuned: list[Tuned], rows: Any, n_rows: int) -> None:
-        if self._machines is None:
-            super()._keep_oof(tuned, rows, n_rows)
-            return
-        self.oof_decision_ = spread(self._combined(held_out_values(tuned)), rows, n_rows)
-
-    def _heading(self, k: int) -> str:
-        return self._part_name(k) if self._has_loss_axis and not self._is_joint else ""
-
-    def _part_name(self, k: int) -> str:
-        positive, negative = self.machines_[k]
-        return f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
+    def _keep_oof(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
+        if len(self.classes_) == 2:
+            super()._keep_oof(fit, rows, n_rows)
+        else:
+            self.oof_decision_ = spread(self._arrangement.decision(fit.held_out), rows, n_rows)
 
 
 spell_out_signature(_KernelClassifier)
@@ -266,10 +252,7 @@ class KernelLogistic(_KernelClassifier):
     (200, 2)
     """
 
-    _arrangements: ClassVar[dict[str, Callable[[int], Machines]]] = {
-        **_KernelClassifier._arrangements,
-        "multinomial": Multinomial.of,
-    }
+    _arrangements: ClassVar[tuple[str, ...]] = ("ovo", "ovr", "multinomial")
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probability of each class: 1 / (1 + exp(∓f)).
@@ -287,7 +270,7 @@ class KernelLogistic(_KernelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._probabilities(self._decision_values(X), [])
+        return self._arrangement.probabilities(self._decision_values(X), [])
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Logarithm of the probability of each class, finite also where the probability rounds to 0.
@@ -304,21 +287,13 @@ class KernelLogistic(_KernelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        values = self._decision_values(X)
-        if self._machines is None:
-            return log_probabilities(values[:, 0])
-        return self._machines.native_log_probabilities(values)
+        return self._arrangement.log_probabilities(self._decision_values(X), [])
 
     def _losses(self) -> Loss:
         return "logistic", 0.0
 
-    def _has_probabilities(self) -> bool:
-        return True
-
-    def _probabilities(self, values: npt.NDArray[np.float64], calibration: Calibration) -> npt.NDArray[np.float64]:
-        if self._machines is None:
-            return probabilities(values[:, 0])
-        return self._machines.native_probabilities(values)
+    def _probability(self) -> str | None:
+        return "native"
 
     def _checked_multi_class(self) -> str:
         multi_class = super()._checked_multi_class()
@@ -342,20 +317,20 @@ class KernelLogistic(_KernelClassifier):
                 f"solver={self.solver!r} does not fit multi_class='multinomial'; what fits: 'auto', 'newton'"
             )
 
-    def _fitted_paths(self, X: Any, tasks: list[Task], **arguments: Any) -> list[Path]:
-        folds = (arguments["folds"] or ()) if isinstance(self._machines, Multinomial) else ()
-        for k, (train, _) in enumerate(folds):
-            index = tasks[0].y.astype(np.int64)
-            missing = np.flatnonzero(np.bincount(index[train], minlength=len(self.classes_)) == 0)
+    def _check_folds(self, machines: Machines, folds: Folds, settings: Settings) -> None:
+        super()._check_folds(machines, folds, settings)
+        if machines.tasks[0].loss != "multinomial" or machines.classes is None:
+            return
+        for k, (train, _) in enumerate(folds or ()):
+            missing = np.flatnonzero(np.bincount(machines.classes.index[train], minlength=len(self.classes_)) == 0)
             if missing.size:
                 raise ValueError(
                     f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
                     "one; use fewer or stratified folds, or leave the class out"
                 )
-        return super()._fitted_paths(X, tasks, **arguments)
 
-    def _keep_probabilities(self, tuned: list[Tuned], tasks: list[Task], rows: Any, n_rows: int) -> None:
-        self.oof_proba_ = spread(self._probabilities(held_out_values(tuned), []), rows, n_rows)
+    def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
+        self.oof_proba_ = spread(fit.probabilities, rows, n_rows)
 
 
 @estimator(splitter="StratifiedKFold", score="accuracy")

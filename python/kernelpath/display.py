@@ -15,9 +15,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath._base import _KernelPathBase
-from kernelpath._results import NOT_RUN, mean_and_std
+from kernelpath._results import NOT_RUN, mean_and_std, whole_folds
 from kernelpath._settings import _integer, _require_integer, choice
-from kernelpath._tuning import _of_whole_folds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -814,7 +813,7 @@ class _Fit:
     def of(cls, estimator: Any, index: int | None, *, scored: bool = False) -> _Fit:
         """The parts of a fitted estimator, or the one at `index`."""
         model = _fitted(estimator)
-        has_axis = model._has_loss_axis and not (scored and model._is_joint)
+        has_axis = model._parts.has_axis and not (scored and model._parts.is_joint)
         fit = cls(model, list(range(len(model.gaps_) if has_axis else 1)), has_axis)
         if index is None:
             return fit
@@ -829,7 +828,7 @@ class _Fit:
         """What sets each part apart; None for the only one."""
         if not self.has_axis:
             return [None]
-        return [_plain(self.model._part_name(k).replace("tau=", "τ = ")) or None for k in self.parts]
+        return [_plain(self.model._parts.names[k].replace("tau=", "τ = ")) or None for k in self.parts]
 
     def Cs(self) -> Array:
         """Values of C, shape (n_parts, n_Cs)."""
@@ -862,7 +861,7 @@ class _Fit:
             raise ValueError(f"{kind} has no scores: it was fitted with cv=None; fit it with folds, such as cv=5")
         means, errors = [], []
         for part in scores:
-            folds = _of_whole_folds(part.reshape(len(part), -1))
+            folds = whole_folds(part.reshape(len(part), -1))
             mean, std = mean_and_std(folds, ddof=1)
             means.append(mean)
             errors.append(std / np.sqrt(len(folds)))

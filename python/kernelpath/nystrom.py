@@ -11,11 +11,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
-from kernelpath._base import KERNELS_WITHOUT_GAMMA, _numeric, bandwidth
+from kernelpath._base import _numeric
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import columns_named
 from kernelpath._landmarks import Approximation, landmark_rows
-from kernelpath._settings import AUTO_GRID, LowRank, _dtype, _gamma, _integer, _kernel, called, n_threads, number
+from kernelpath._settings import (
+    AUTO_GRID,
+    KERNELS_WITHOUT_GAMMA,
+    LowRank,
+    _dtype,
+    _gamma,
+    _integer,
+    _kernel,
+    called,
+    n_threads,
+    number,
+)
 from kernelpath._shared import explain_unknown_keywords
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
@@ -203,4 +214,4 @@ def _bandwidth(X: Any, kernel: str, gamma: float | str, seed: int, n_threads: in
         return gamma
     if X.shape[0] == 1 and gamma != "auto":
         raise ValueError(f"gamma={gamma!r} needs rows that differ, but X has 1 sample; give gamma as a number")
-    return bandwidth(X, kernel, gamma, seed, None, n_threads)
+    return _core.bandwidth(X, kernel, gamma, seed, None, n_threads)

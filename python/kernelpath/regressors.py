@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ import numpy.typing as npt
 from sklearn.metrics import mean_pinball_loss
 
 from kernelpath import _core
-from kernelpath._scoring import OutOfFoldRegressor, make_scorer, weighted
+from kernelpath._folds import Folds
+from kernelpath._machines import Machines, Parts, Task
+from kernelpath._scoring import OutOfFoldRegressor, Scorer, make_scorer, weighted
 from kernelpath._settings import Loss, Settings, choice, level, levels
 from kernelpath._shared import Parameters, estimator
 from kernelpath._targets import RegressorBase, TargetsBase, auto_or_number, encoded
-from kernelpath._tuning import Task, Tuned
+from kernelpath._tuning import HeldOut
 from kernelpath._weights import Weights
 
 if TYPE_CHECKING:
@@ -99,7 +102,7 @@ class KernelQuantile(RegressorBase):
             Column k is the quantile of level ``tau[k]``.
         """
         quantiles = self._decision_values(X)
-        if not self._has_loss_axis:
+        if not self._parts.has_axis:
             return quantiles[:, 0]
         if self.noncrossing is not None:
             quantiles[:, np.argsort(self.tau_)] = np.sort(quantiles, axis=1)
@@ -132,18 +135,19 @@ class KernelQuantile(RegressorBase):
         if self.noncrossing is not None:
             choice("noncrossing", self.noncrossing, ("sort",))
 
-    def _tasks(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> list[Task]:
-        self._has_loss_axis = not isinstance(self.tau, Real)
-        self.tau_ = levels("tau", self.tau) if self._has_loss_axis else [level("tau", self.tau)]
+    def _make_machines(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> Machines:
+        is_one = isinstance(self.tau, Real)
+        self.tau_ = [level("tau", self.tau)] if is_one else levels("tau", self.tau)
         targets = encoded(y)
         factor = _core.spread(targets, weight) if settings.grid_is_default else 1.0
-        return [Task("quantile", tau, targets, weight, c_factor=factor) for tau in self.tau_]
+        names = () if is_one else tuple(f"tau={tau:g}" for tau in self.tau_)
+        return Machines([Task("quantile", tau, targets, weight, c_factor=factor) for tau in self.tau_], Parts(names))
 
-    def _heading(self, k: int) -> str:
-        return f"tau={self.tau_[k]:g}" if self._has_loss_axis else ""
+    def _scored_by(self, scorer: Scorer, X: Any, y: Any, weight: Weights | None, folds: Folds) -> HeldOut:
+        return replace(super()._scored_by(scorer, X, y, weight, folds), targets=[y] * len(self.tau_))
 
-    def _keep_model(self, tuned: list[Tuned], X: Any, y: Any, rows: Any, n_rows: int) -> None:
-        super()._keep_model(tuned, X, y, rows, n_rows)
+    def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
+        super()._keep_model(fit, X, y, rows)
         self.n_crossings_ = 0
         if len(self.tau_) > 1:
             columns = self.support_ if rows is None else np.searchsorted(rows, self.support_)
@@ -212,8 +216,8 @@ class KernelSVR(TargetsBase):
     def _grid_factor(self, unit: float, settings: Settings) -> float:
         return unit if settings.grid_is_default else 1.0
 
-    def _keep_constants(self, losses: list[Loss]) -> None:
-        self.epsilon_ = self._joined(epsilon for _, epsilon in losses)
+    def _keep_constants(self, constants: Any) -> None:
+        self.epsilon_ = constants
 
 
 @estimator(splitter="KFold", score="the negative mean loss")
@@ -291,5 +295,5 @@ class KernelRegressor(TargetsBase):
         loss = choice("loss", self.loss, tuple(constants))
         return loss, constants[loss]
 
-    def _keep_constants(self, losses: list[Loss]) -> None:
-        self.delta_ = self._joined(delta for _, delta in losses) if self.loss == "huber" else None
+    def _keep_constants(self, constants: Any) -> None:
+        self.delta_ = constants if self.loss == "huber" else None

@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use faer::MatRef;
-use kernelpath::{Control, Csr, Error, Indices, Phase, Rows, Values};
-use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use kernelpath::{Control, Csr, Error, Indices, Phase, Rows, Values, Watch};
+use numpy::{
+    Element, IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{
     PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
 };
@@ -158,6 +160,24 @@ fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'
     array.as_slice().map_err(|_| PyValueError::new_err("the arrays of a sparse matrix must be contiguous"))
 }
 
+/// The number of threads as joblib counts: −1 is one per core that the process may use, −2 one less; 0 is the library's
+/// default.
+pub fn threads(n: i64) -> usize {
+    let below = |_| kernelpath::threads::cores().saturating_sub((n + 1).unsigned_abs() as usize).max(1);
+    usize::try_from(n).unwrap_or_else(below)
+}
+
+/// A pool of that many threads.
+pub fn pool(n_threads: i64) -> PyResult<rayon::ThreadPool> {
+    unwrap(kernelpath::memory::pool(threads(n_threads)))
+}
+
+/// A matrix with `columns` numbers per row, from a flat vector.
+pub fn matrix<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let rows = values.len().checked_div(columns).unwrap_or(0);
+    values.into_pyarray(py).reshape([rows, columns])
+}
+
 /// Runs `work`, which must be short, on this thread, without the GIL.
 pub fn run_here<R: Send>(py: Python<'_>, work: impl FnOnce() -> kernelpath::Result<R> + Send) -> PyResult<R> {
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
@@ -175,60 +195,152 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     ))
 }
 
-/// Runs `work` on a thread of its own, without the GIL, while this thread polls signals and reports
-/// progress. An exception in either stops the work and is raised.
+/// Runs `work` on a thread of its own, without the GIL, while this thread polls signals.
 pub fn run<R: Send>(
     py: Python<'_>,
     control: &Control,
-    progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> kernelpath::Result<R> + Send,
+) -> PyResult<R> {
+    run_watched(py, control, None, |_| work())
+}
+
+/// What the working thread sends to the thread that called it.
+enum Message<R> {
+    /// The fit with the γ at this place begins.
+    Begin {
+        at: usize,
+        gammas: Vec<f64>,
+        reply: Sender<bool>,
+    },
+    /// The fit with one γ ended.
+    End {
+        reply: Sender<bool>,
+    },
+    Done(std::thread::Result<kernelpath::Result<R>>),
+}
+
+/// The working thread's end of the channel to the thread that called it, which alone speaks to Python.
+struct ToCaller<R>(Sender<Message<R>>);
+
+impl<R: Send> ToCaller<R> {
+    /// Sends a message and waits for the answer; an exception of Python interrupts the work.
+    fn ask(&self, message: impl FnOnce(Sender<bool>) -> Message<R>) -> kernelpath::Result<bool> {
+        let (reply, answer) = channel();
+        let sent = self.0.send(message(reply));
+        sent.ok().and_then(|()| answer.recv().ok()).ok_or(Error::Interrupted)
+    }
+}
+
+impl<R: Send> Watch for ToCaller<R> {
+    fn begin(&self, at: usize, gammas: &[f64]) -> kernelpath::Result<()> {
+        self.ask(|reply| Message::Begin { at, gammas: gammas.to_vec(), reply }).map(|_| ())
+    }
+
+    fn end(&self) -> kernelpath::Result<bool> {
+        self.ask(|reply| Message::End { reply })
+    }
+}
+
+/// Who watches a fit in Python: called with (done, total, phase), and told of each γ by `begin_gamma(at, gammas)` and
+/// `end_gamma()`, which returns whether to try no other.
+struct Watcher<'a, 'py> {
+    watch: Option<&'a Bound<'py, PyAny>>,
+    control: &'a Control,
+    reported: Option<(Phase, usize, usize)>,
+    stopped_by: Option<PyErr>,
+}
+
+impl Watcher<'_, '_> {
+    /// Keeps the first exception, and stops the work.
+    fn note<T>(&mut self, result: PyResult<T>) -> Option<T> {
+        result
+            .map_err(|error| {
+                self.control.cancel();
+                self.stopped_by.get_or_insert(error);
+            })
+            .ok()
+    }
+
+    /// Reports progress, if there is any since the last report.
+    fn report(&mut self) {
+        let now = self.control.progress();
+        if let Some(watch) = self.watch
+            && self.stopped_by.is_none()
+            && now.2 > 0
+            && self.reported.replace(now) != Some(now)
+        {
+            let name = if now.0 == Phase::Kernel { "kernel" } else { "path" };
+            let called = watch.call1((now.1, now.2, name));
+            self.note(called);
+        }
+    }
+
+    /// Answers a message of the working thread. Without an answer, the work is interrupted.
+    fn answer<R>(&mut self, message: Message<R>) -> Option<std::thread::Result<kernelpath::Result<R>>> {
+        match message {
+            Message::Done(outcome) => return Some(outcome),
+            Message::Begin { at, gammas, reply } => {
+                self.reported = None;
+                let called =
+                    self.watch.map_or(Ok(()), |watch| watch.call_method1("begin_gamma", (at, gammas)).map(drop));
+                if self.note(called).is_some() {
+                    let _ = reply.send(true);
+                }
+            }
+            Message::End { reply } => {
+                self.report();
+                let asked = |watch: &Bound<'_, PyAny>| watch.call_method0("end_gamma")?.is_truthy();
+                let stops = self.watch.filter(|_| self.stopped_by.is_none()).map_or(Ok(false), asked);
+                if let Some(stops) = self.note(stops) {
+                    let _ = reply.send(!stops);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// As [`run`], while this thread also speaks for the work with `watch`: see [`Watcher`]. An exception there, or a
+/// signal, stops the work and is raised.
+pub fn run_watched<R: Send>(
+    py: Python<'_>,
+    control: &Control,
+    watch: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Watch) -> kernelpath::Result<R> + Send,
 ) -> PyResult<R> {
     unwrap(kernelpath::memory::check_thread())?;
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
+            let caller = ToCaller(sender);
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&caller)));
             // The receiver waits until this arrives, so sending cannot fail.
-            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+            let _ = caller.0.send(Message::Done(outcome));
         });
         if let Err(error) = worker {
             return Err(exception(&Error::Threads { threads: 1, reason: error.to_string() }));
         }
-        let mut stopped_by = None;
-        let mut reported = None;
-        let mut report = |stopped_by: &mut Option<PyErr>| {
-            let now = control.progress();
-            if let Some(callback) = progress
-                && stopped_by.is_none()
-                && now.2 > 0
-                && reported.replace(now) != Some(now)
-            {
-                let name = if now.0 == Phase::Kernel { "kernel" } else { "path" };
-                *stopped_by = callback.call1((now.1, now.2, name)).err();
-            }
-        };
+        let mut watcher = Watcher { watch, control, reported: None, stopped_by: None };
         let outcome = loop {
             // A receiver is not shared between threads; only its use crosses the closure.
             let receiver = &mut *std::panic::AssertUnwindSafe(&receiver);
             match wait(py, receiver) {
-                Ok(outcome) => break outcome,
+                Ok(message) => {
+                    if let Some(outcome) = watcher.answer(message) {
+                        break outcome;
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err("the worker thread ended without an answer"));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if stopped_by.is_none() {
-                        stopped_by = py.check_signals().err();
-                    }
-                    report(&mut stopped_by);
-                    if stopped_by.is_some() {
-                        control.cancel();
-                    }
+                    let signals = py.check_signals();
+                    watcher.note(signals);
+                    watcher.report();
                 }
             }
         };
-        if stopped_by.is_none() && matches!(outcome, Ok(Ok(_))) {
-            report(&mut stopped_by);
-        }
-        match (stopped_by, outcome) {
+        match (watcher.stopped_by, outcome) {
             (Some(error), _) => Err(error),
             (None, Ok(result)) => unwrap(result),
             (None, Err(panic)) => Err(panicked(panic.as_ref())),

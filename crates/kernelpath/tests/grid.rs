@@ -4,8 +4,8 @@ mod common;
 
 use common::{ALL_LOSSES, data, fit, request, targets, with};
 use kernelpath::{
-    Control, Error, Folds, KernelFn, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows, Settings,
-    Shape, Solver, Status, Task,
+    Control, Error, Folds, KernelFn, Landmarks, Loss, LowRank, Nystrom, Objective, PathFit, Precision, Request, Rows,
+    Settings, Shape, Solver, Status, Task,
 };
 
 const REPEATED: &[f64] = &[1.0, 0.1, 8.0, 1.0, 100.0, 8.0, 0.1, 64.0];
@@ -41,8 +41,8 @@ fn each_fit(cs: &[f64], look: impl Fn(&PathFit, &str)) {
         for solver in [Solver::Auto, Solver::Spectral] {
             let request = with(&request, |r| r.solver = solver);
             look(&fit(&request), &format!("{loss:?}, {solver:?}"));
-            let (kernel, rule, control) = (request.kernel.function(), Landmarks::RpCholesky, Control::default());
-            let nystrom = Nystrom::new(&request.x, None, kernel, &rule, 15, None, 0, &control).unwrap();
+            let (kernel, rule) = (request.kernel.function(), Landmarks::RpCholesky);
+            let nystrom = Nystrom::builder(kernel).low_rank(LowRank::new(rule.clone(), 15)).build(&request.x).unwrap();
             let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
             look(&low_rank, &format!("{loss:?}, {solver:?} at low rank"));
         }

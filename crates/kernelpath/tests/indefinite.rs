@@ -6,7 +6,7 @@ use common::{ALL_LOSSES, data, fit, kernel, naive_kernel, request, split, target
 use faer::{Mat, Side};
 use kernelpath::Record;
 use kernelpath::{
-    Control, Folds, KernelFn, Landmarks, Loss, Nystrom, Objective, Request, Rows, Shape, Solver, Status, Task,
+    Control, Folds, KernelFn, Loss, LowRank, Nystrom, Objective, Request, Rows, Shape, Solver, Status, Task,
 };
 
 const P: usize = 3;
@@ -111,10 +111,9 @@ fn definite_kernels_keep_their_proofs() {
 #[test]
 fn at_low_rank_the_landmarks_decide() {
     let (x, y) = data(80, P, 0.3, 5);
-    let (rows, control) = (Rows::from_slice(&x, P).unwrap(), Control::default());
+    let rows = Rows::from_slice(&x, P).unwrap();
     let chosen: Vec<usize> = (0..80).step_by(4).collect();
-    let landmarks = Landmarks::Rows(chosen.clone());
-    let found = |shape| Nystrom::new(&rows, None, kernel(shape), &landmarks, 20, None, 0, &control).unwrap();
+    let found = |shape| Nystrom::builder(kernel(shape)).low_rank(LowRank::rows(chosen.clone())).build(&rows).unwrap();
     let indefinite = found(INDEFINITE);
     let expected = smallest(&x, &kernel(INDEFINITE), &chosen);
     assert!((indefinite.smallest_eigenvalue().unwrap() / expected - 1.0).abs() < 1e-9);
@@ -133,14 +132,13 @@ fn at_low_rank_the_landmarks_decide() {
 fn the_multinomial_loss() {
     let (x, _) = data(60, P, 0.3, 6);
     let y: Vec<f64> = (0..60).map(|i| f64::from(i * 3 / 60)).collect();
-    let (rows, control) = (Rows::from_slice(&x, P).unwrap(), Control::default());
+    let rows = Rows::from_slice(&x, P).unwrap();
     let mut request = Request::new(rows, vec![Task::new(Objective::Multinomial, &y)], kernel(INDEFINITE), CS);
     request.folds = Folds::stratified(&y, 3, 0).unwrap();
     let exact = fit(&request);
     assert_no_proof(&exact.records);
     assert!(exact.worst_gap().is_nan() && exact.smallest_eigenvalue.unwrap() < 0.0);
-    let uniform = Landmarks::Uniform;
-    let nystrom = Nystrom::new(&rows, None, kernel(INDEFINITE), &uniform, 30, None, 0, &control).unwrap();
+    let nystrom = Nystrom::builder(kernel(INDEFINITE)).low_rank(LowRank::uniform(30)).build(&rows).unwrap();
     let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
     assert_no_proof(&low_rank.records);
     assert_eq!(low_rank.smallest_eigenvalue, nystrom.smallest_eigenvalue());

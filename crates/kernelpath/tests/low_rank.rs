@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{ALL_LOSSES, data, decision, request, split, targets, with};
 use kernelpath::{
-    Control, Error, Features, Folds, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows, Settings,
-    Shape, Solver, Status, Storage, Task, logspace,
+    Control, Error, Features, Folds, Landmarks, Loss, LowRank, Nystrom, Objective, PathFit, Precision, Request, Rows,
+    Settings, Shape, Solver, Status, Storage, Task, logspace,
 };
 
 const P: usize = 3;
@@ -44,7 +44,10 @@ impl Case {
 
     fn nystrom(&self, n_landmarks: usize) -> Nystrom {
         let kernel = self.request().kernel.function();
-        Nystrom::new(&self.rows(), None, kernel, &Landmarks::RpCholesky, n_landmarks, None, 3, &Control::default())
+        Nystrom::builder(kernel)
+            .low_rank(LowRank::new(Landmarks::RpCholesky, n_landmarks))
+            .seed(3)
+            .build(&self.rows())
             .unwrap()
     }
 }
@@ -108,7 +111,8 @@ fn all_rows_as_landmarks_give_the_exact_answer() {
         let all: Vec<usize> = (0..80).collect();
         let kernel = case.request().kernel.function();
         let landmarks = Landmarks::Rows(all);
-        let nystrom = Nystrom::new(&case.rows(), None, kernel, &landmarks, 0, None, 0, &Control::default()).unwrap();
+        let nystrom =
+            Nystrom::builder(kernel).low_rank(LowRank::new(landmarks.clone(), 0)).build(&case.rows()).unwrap();
         let low_rank = fit(&case.request(), &nystrom);
         assert_same(&low_rank, &exact, 1e-7, &format!("{loss:?}"));
         // The coefficients of the landmarks predict what the path says of its folds' rows in training.
@@ -129,7 +133,10 @@ fn where_the_rank_is_large_the_answer_is_the_same() {
         let kernel = kernelpath::KernelFn::new(Shape::Laplacian, 1.0).unwrap();
         let nystrom = |rank: usize| {
             let landmarks = Landmarks::Rows(landmarks.clone());
-            Nystrom::new(&case.rows(), None, kernel, &landmarks, 0, Some(rank), 0, &Control::default()).unwrap()
+            Nystrom::builder(kernel)
+                .low_rank(LowRank::new(landmarks.clone(), 0).rank(rank))
+                .build(&case.rows())
+                .unwrap()
         };
         // On the kernel matrix, and in rank dimensions: of the features, the last hardly counts.
         let (on_matrix, reduced) = (nystrom(256), nystrom(255));
@@ -288,8 +295,12 @@ fn rows_that_were_left_out_wrongly_are_not_left_out_again() {
         let (rows, cs) = (Rows::from_slice(&x, p).unwrap(), logspace(1e-2, 1e3, 15));
         let mut request = request(&x, p, &y, Loss::Hinge, Shape::Rbf, &cs);
         request.settings = Settings { max_iter: 200, ..Settings::default() };
-        let (rule, control) = (Landmarks::RpCholesky, Control::default());
-        let nystrom = Nystrom::new(&rows, None, request.kernel.function(), &rule, 250, None, 3, &control).unwrap();
+        let rule = Landmarks::RpCholesky;
+        let nystrom = Nystrom::builder(request.kernel.function())
+            .low_rank(LowRank::new(rule.clone(), 250))
+            .seed(3)
+            .build(&rows)
+            .unwrap();
         let fit = fit(&request, &nystrom);
         for (record, c) in fit.records[0].iter().zip(&cs) {
             assert_eq!(record.status, Status::Converged, "C = {c}, {} steps", record.steps);

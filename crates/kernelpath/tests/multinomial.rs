@@ -4,8 +4,8 @@ mod common;
 
 use common::{fit, kernel, request, with};
 use kernelpath::{
-    Control, Error, Features, Fold, Folds, Landmarks, Loss, Nystrom, Objective, PathFit, Precision, Request, Rows,
-    Shape, Status, Storage,
+    Control, Error, Features, Fold, Folds, Landmarks, Loss, LowRank, Nystrom, Objective, PathFit, Precision, Request,
+    Rows, Shape, Status, Storage,
 };
 
 /// Rows around the corners of a polygon, a class each.
@@ -142,13 +142,14 @@ fn low_rank_is_the_model_on_the_product_of_the_features() {
     let (x, y) = clusters(120, 4, 1.0, 9);
     let mut request = multinomial(&x, &y, CS);
     request.folds = Folds::stratified(&y, 3, 0).unwrap();
-    let (none, control) = (None, Control::default());
-    let nystrom =
-        Nystrom::new(&request.x, none, kernel(Shape::Rbf), &Landmarks::KMeans, 25, Some(20), 0, &control).unwrap();
+    let nystrom = Nystrom::builder(kernel(Shape::Rbf))
+        .low_rank(LowRank::new(Landmarks::KMeans, 25).rank(20))
+        .build(&request.x)
+        .unwrap();
     let low_rank = fit(&with(&request, |r| r.kernel = (&nystrom).into()));
     assert!(low_rank.worst_gap() <= 1e-9);
 
-    let z = Features::<f64>::compute(&nystrom, &request.x, Storage::Memory, &control).unwrap();
+    let z = Features::<f64>::compute(&nystrom, &request.x, Storage::Memory, &Control::default()).unwrap();
     let dot = |i: usize, j: usize| -> f64 { z.row(i).iter().zip(z.row(j)).map(|(a, b)| a * b).sum() };
     let product: Vec<f64> = (0..120 * 120).map(|at| dot(at / 120, at % 120)).collect();
     let mut exact = request.clone();

@@ -4,7 +4,9 @@ mod common;
 
 use common::{data, decision, kernel, naive_kernel};
 use kernelpath::transform;
-use kernelpath::{Control, Csr, Error, Features, KernelFn, Landmarks, Nystrom, Result, Rows, RowsBuf, Shape, Storage};
+use kernelpath::{
+    Control, Csr, Error, Features, KernelFn, Landmarks, LowRank, Nystrom, Result, Rows, RowsBuf, Shape, Storage,
+};
 
 const SHAPES: &[Shape] = &[
     Shape::Rbf,
@@ -18,7 +20,7 @@ const SHAPES: &[Shape] = &[
 const RULES: [Landmarks; 3] = [Landmarks::Uniform, Landmarks::KMeans, Landmarks::RpCholesky];
 
 fn nystrom(x: &Rows, shape: Shape, landmarks: &Landmarks, n_landmarks: usize) -> Nystrom {
-    Nystrom::new(x, None, kernel(shape), landmarks, n_landmarks, None, 7, &Control::default()).unwrap()
+    Nystrom::builder(kernel(shape)).low_rank(LowRank::new(landmarks.clone(), n_landmarks)).seed(7).build(x).unwrap()
 }
 
 fn features(nystrom: &Nystrom, x: &Rows) -> Features<f64> {
@@ -207,8 +209,10 @@ fn a_smaller_rank_keeps_the_leading_features() {
     let (x, _) = data(200, 3, 0.3, 6);
     let rows = Rows::from_slice(&x, 3).unwrap();
     let full = nystrom(&rows, Shape::Rbf, &Landmarks::Uniform, 40);
-    let rank = Some(10);
-    let cut = Nystrom::new(&rows, None, kernel(Shape::Rbf), &Landmarks::Uniform, 40, rank, 7, &Control::default());
+    let cut = Nystrom::builder(kernel(Shape::Rbf))
+        .low_rank(LowRank::new(Landmarks::Uniform, 40).rank(10))
+        .seed(7)
+        .build(&rows);
     let cut = cut.unwrap();
     assert_eq!((full.rank(), cut.rank()), (40, 10));
     let spectrum = &full.approximation().spectrum;
@@ -279,7 +283,14 @@ fn weights_steer_the_choice() {
     let weight: Vec<f64> = (0..300).map(|i| if i % 3 == 0 { 0.0 } else { 1.0 + f64::from(i % 2) * 99.0 }).collect();
     for landmarks in &[Landmarks::Uniform, Landmarks::RpCholesky] {
         let of = kernel(Shape::Rbf);
-        let choose = |n| Nystrom::new(&rows, Some(&weight), of, landmarks, n, None, 1, &Control::default()).unwrap();
+        let choose = |n| {
+            Nystrom::builder(of)
+                .low_rank(LowRank::new(landmarks.clone(), n))
+                .weights(Some(&weight))
+                .seed(1)
+                .build(&rows)
+                .unwrap()
+        };
         assert!(choose(1000).chosen().unwrap().iter().all(|i| i % 3 != 0));
         assert_eq!(choose(1000).approximation().sampled_rows, 200);
         // Of a hundred light and a hundred heavy rows, the first forty are nearly all heavy.
@@ -291,7 +302,12 @@ fn weights_steer_the_choice() {
     let weight: Vec<f64> = (0..100).map(|i| if i < 50 { 1.0 } else { 0.0 }).collect();
     let rows = Rows::from_slice(&far, 1).unwrap();
     let of = kernel(Shape::Rbf);
-    let means = Nystrom::new(&rows, Some(&weight), of, &Landmarks::KMeans, 5, None, 1, &Control::default()).unwrap();
+    let means = Nystrom::builder(of)
+        .low_rank(LowRank::new(Landmarks::KMeans, 5))
+        .weights(Some(&weight))
+        .seed(1)
+        .build(&rows)
+        .unwrap();
     assert_eq!((means.landmarks().nrows(), means.chosen()), (5, None));
     assert!((0..5).all(|i| (0.0..0.5).contains(&means.landmarks().get(i, 0))));
 }
@@ -323,7 +339,11 @@ fn large_samples_are_seeded() {
     let rows = Rows::from_slice(&x, 2).unwrap();
     for landmarks in &RULES {
         let choose = |seed| {
-            Nystrom::new(&rows, None, kernel(Shape::Rbf), landmarks, 20, None, seed, &Control::default()).unwrap()
+            Nystrom::builder(kernel(Shape::Rbf))
+                .low_rank(LowRank::new(landmarks.clone(), 20))
+                .seed(seed)
+                .build(&rows)
+                .unwrap()
         };
         let (a, again, b) = (choose(1), choose(1), choose(2));
         assert_eq!(a.approximation(), again.approximation());
@@ -382,7 +402,9 @@ fn auto_takes_centroids_where_they_fit() {
 }
 
 fn failure(x: &Rows, of: KernelFn, landmarks: &Landmarks, n_landmarks: usize, rank: Option<usize>) -> String {
-    Nystrom::new(x, None, of, landmarks, n_landmarks, rank, 0, &Control::default()).unwrap_err().to_string()
+    let low_rank = LowRank::new(landmarks.clone(), n_landmarks);
+    let low_rank = if let Some(rank) = rank { low_rank.rank(rank) } else { low_rank };
+    Nystrom::builder(of).low_rank(low_rank).build(x).unwrap_err().to_string()
 }
 
 #[test]
@@ -413,7 +435,11 @@ fn errors_say_what_fits() {
         assert!(message.contains(expected), "{message:?} does not say {expected:?}");
     }
     let weighted = |weight: &[f64]| {
-        Nystrom::new(&rows, Some(weight), rbf, &Landmarks::Uniform, 5, None, 0, &Control::default()).unwrap_err()
+        Nystrom::builder(rbf)
+            .low_rank(LowRank::new(Landmarks::Uniform, 5))
+            .weights(Some(weight))
+            .build(&rows)
+            .unwrap_err()
     };
     assert!(matches!(weighted(&[1.0]), Error::Length { got: 1, expected: 20, .. }));
     assert!(matches!(weighted(&[-1.0; 20]), Error::Weight { row: 0, .. }));
@@ -447,7 +473,9 @@ fn interruption_is_seen() {
     let stopped = Control::default();
     stopped.cancel();
     for landmarks in &RULES {
-        let outcome = Nystrom::new(&rows, None, kernel(Shape::Rbf), landmarks, 20, None, 0, &stopped);
+        let outcome = Nystrom::builder(kernel(Shape::Rbf))
+            .low_rank(LowRank::new(landmarks.clone(), 20))
+            .build_with(&rows, &stopped);
         assert_eq!(outcome.map(|_| ()), Err(Error::Interrupted));
     }
     let fitted = nystrom(&rows, Shape::Rbf, &Landmarks::Uniform, 20);

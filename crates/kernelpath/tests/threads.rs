@@ -6,8 +6,8 @@ mod common;
 
 use common::{data, kernel, request, with};
 use kernelpath::{
-    Bandwidth, Calibration, Control, Features, Folds, Kernel, Landmarks, Loss, Method, Model, Nystrom, Objective,
-    Request, Returned, Rows, Settings, Shape, Solver, Storage, Svc, Task, fit, verify,
+    Bandwidth, Calibration, Control, Features, Folds, Kernel, Landmarks, Loss, LowRank, Method, Model, Nystrom,
+    Objective, Request, Returned, Rows, Settings, Shape, Solver, Storage, Svc, Task, fit, verify,
 };
 use kernelpath::{Claim, KernelError, certify};
 use kernelpath::{Gram, kernel_matrix};
@@ -42,7 +42,7 @@ fn the_global_pool_is_never_started() {
     .unwrap();
 
     let rules = [Landmarks::KMeans, Landmarks::RpCholesky, Landmarks::Uniform, Landmarks::Rows((0..20).collect())];
-    let found = rules.map(|rule| Nystrom::new(&rows, None, rbf, &rule, 20, None, 0, &control).unwrap());
+    let found = rules.map(|rule| Nystrom::builder(rbf).low_rank(LowRank::new(rule, 20)).build(&rows).unwrap());
     let nystrom = &found[0];
     Features::<f32>::compute(nystrom, &rows, Storage::Memory, &control).unwrap();
     let (landmarks, map) = (nystrom.landmarks(), nystrom.map());

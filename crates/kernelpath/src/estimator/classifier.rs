@@ -9,11 +9,11 @@ use crate::estimator::fitted_classifier::FittedClassifier;
 use crate::estimator::label::{Encoded, Label, LabelValue, encoded};
 use crate::estimator::options::{Cv, Options, Tune, setting};
 use crate::estimator::setters::shared_settings;
-use crate::estimator::training::{Trained, train};
+use crate::estimator::training::{train, tuned};
 use crate::fit::folds::Folds;
 use crate::fit::request::Task;
 use crate::fit::scoring::Scoring;
-use crate::fit::tune::Tuned;
+use crate::fit::tune::ChooseBy;
 use crate::fit::tune_classes::Classes;
 use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
@@ -170,9 +170,8 @@ impl Classifier {
             tasks: &tasks,
             method: self.probability,
         };
-        let tuned = self.tuned(&trained, &classes)?;
-        let places = tuned.places.iter().copied().enumerate();
-        let held_out = trained.tuner(options).surface.out_of_fold(places);
+        let tuned = tuned(options, &trained, self.choose_by(&classes), None, control)?;
+        let held_out = trained.out_of_fold(&tuned);
         let odds = match self.probability {
             None => self.has_native_odds().then_some(Odds::Native),
             Some(_) => Some(classes.odds(&held_out)?),
@@ -274,22 +273,16 @@ impl Classifier {
         Ok((0..arrangement.machines()).map(task).collect())
     }
 
-    /// The places that the scores choose.
-    fn tuned(&self, trained: &Trained, classes: &Classes) -> Result<Tuned> {
-        let (options, tuner) = (&self.options, trained.tuner(&self.options));
-        let machines = classes.arrangement.machines();
-        let all_at_once = options.is_leave_one_out() && options.scoring.is_some();
-        let tuned = match options.scoring {
-            None if machines == 1 || self.tune == Tune::Each => {
-                let scores = (0..machines).map(|m| tuner.surface.scores(m)).collect();
-                tuner.apart(scores, &vec![1.0; machines])
-            }
+    /// How the machines choose.
+    fn choose_by<'a>(&self, classes: &'a Classes<'a>) -> ChooseBy<'a> {
+        let is_alone = classes.tasks.len() == 1 || self.tune == Tune::Each;
+        match self.options.scoring {
+            None if is_alone => ChooseBy::Apart { units: None },
             scoring => {
-                let scoring = scoring.unwrap_or(Scoring::Accuracy);
-                tuner.jointly(classes.scores(&tuner.surface, scoring, all_at_once)?)
+                let all_at_once = self.options.is_leave_one_out() && scoring.is_some();
+                ChooseBy::Classes { classes, scoring: scoring.unwrap_or(Scoring::Accuracy), all_at_once }
             }
-        };
-        trained.chosen(options, tuned)
+        }
     }
 }
 

@@ -7,9 +7,9 @@ use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
 use crate::estimator::options::{Options, setting};
-use crate::estimator::training::Trained;
 use crate::fit::request::{KernelChoice, Task};
 use crate::fit::result::PathFit;
+use crate::fit::search::Trained;
 use crate::fit::surface::{Scores, Surface};
 use crate::fit::tune::{Tuned, means};
 use crate::fit::verify::{Returned, verify};
@@ -44,9 +44,7 @@ impl Fitted {
         let rows = basis.as_ref().map_or(counted.n(), |basis| basis.map().nrows());
         let (mut columns, mut intercepts) = (Vec::new(), Vec::new());
         for (m, fit) in trained.fits[gamma].iter().enumerate() {
-            for coef in fit.coefficients(c(m)) {
-                columns.push(of_all_rows(fit, coef, rows));
-            }
+            columns.extend(fit.coefficients_of_rows(c(m)));
             intercepts.extend(fit.intercepts(c(m)));
         }
         let used = |i: &usize| basis.is_some() || columns.iter().any(|column| column[*i] != 0.0);
@@ -179,14 +177,6 @@ impl Fitted {
         };
         tasks.iter().enumerate().map(proof).collect()
     }
-}
-
-/// Coefficients of the rows that a machine learned from, among 0 for the others.
-fn of_all_rows(fit: &PathFit, coef: &[f64], n: usize) -> Vec<f64> {
-    let Some(rows) = &fit.rows else { return coef.to_vec() };
-    let mut all = vec![0.0; n];
-    rows.iter().zip(coef).for_each(|(&row, coef)| all[row] = *coef);
-    all
 }
 
 /// The methods that every fitted model has, for one with the field `fitted`.

@@ -12,7 +12,7 @@ use crate::fit::precision::Precision;
 use crate::fit::scoring::Scoring;
 use crate::fit::select::Selection;
 use crate::kernel::bandwidth::{Bandwidth, Kernel};
-use crate::kernel::shape::KernelFn;
+use crate::kernel::gammas::Gammas;
 use crate::numeric::steps::logspace;
 use crate::numeric::threads::pooled;
 use crate::nystrom::build::LowRank;
@@ -27,9 +27,6 @@ pub const DEFAULT_CS: usize = 50;
 /// The smallest and the largest C, unless others are set.
 const DEFAULT_RANGE: (f64, f64) = (1e-3, 1e3);
 
-/// What the γ of `sigest` is multiplied with, if a grid is to be made around it.
-const AUTO_GRID: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
-
 /// The values of C, unless others are set: `count` of them from 1e-3 to 1e3.
 ///
 /// ```
@@ -37,32 +34,6 @@ const AUTO_GRID: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
 /// ```
 pub fn default_cs(count: usize) -> Vec<f64> {
     logspace(DEFAULT_RANGE.0, DEFAULT_RANGE.1, count)
-}
-
-/// Which values of γ are tried; see `gammas` of the builders.
-///
-/// ```
-/// use kernelpath::{Gammas, Regressor};
-///
-/// let x: Vec<f64> = (0..80).map(|i| 0.1 * f64::from(i)).collect();
-/// let y: Vec<f64> = x.iter().map(|x| (3.0 * x).sin()).collect();
-/// let model = Regressor::ridge().gammas(Gammas::Auto).cs([1.0, 100.0]).fit((&x[..], 1), &y)?;
-/// assert_eq!(model.gammas().len(), 6);
-/// # Ok::<(), kernelpath::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Gammas {
-    /// 1/8, 1/4, 1/2, 1, 2 and 4 times the γ of [`Bandwidth::Sigest`].
-    Auto,
-    /// These values.
-    Values(Vec<f64>),
-}
-
-impl<V: Into<Vec<f64>>> From<V> for Gammas {
-    fn from(values: V) -> Self {
-        Self::Values(values.into())
-    }
 }
 
 /// Whether the machines of several classes, or of several targets, choose their C together.
@@ -204,20 +175,9 @@ impl Options {
         matches!(self.grid, Grid::Default(_))
     }
 
-    /// The kernel with each γ, in the order given; one for kernels without γ.
-    pub fn kernels(&self, x: &Rows, weight: Option<&[f64]>) -> Result<Vec<KernelFn>> {
-        let shape = self.kernel.shape;
-        let resolved = |kernel: Kernel| pooled(self.threads, || kernel.resolve(x, weight, self.seed));
-        match &self.gammas {
-            Some(Gammas::Values(gammas)) if shape.uses_gamma() => {
-                gammas.iter().map(|gamma| KernelFn::new(shape, *gamma)).collect()
-            }
-            Some(Gammas::Auto) if shape.uses_gamma() => {
-                let middle = resolved(Kernel { shape, bandwidth: Bandwidth::Sigest })?.gamma;
-                AUTO_GRID.iter().map(|factor| KernelFn::new(shape, middle * factor)).collect()
-            }
-            _ => Ok(vec![resolved(self.kernel)?]),
-        }
+    /// The values of γ to try, in the order given.
+    pub fn tried_gammas(&self, x: &Rows, weight: Option<&[f64]>) -> Result<Vec<f64>> {
+        pooled(self.threads, || self.kernel.gammas(self.gammas.as_ref(), x, weight, self.seed))
     }
 
     pub fn is_leave_one_out(&self) -> bool {

@@ -7,13 +7,12 @@ use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
 use crate::estimator::options::{Options, setting};
 use crate::estimator::setters::shared_settings;
-use crate::estimator::targets::{Targets, scored_by_numbers};
-use crate::estimator::training::{Trained, train};
+use crate::estimator::targets::{Targets, scored_by_numbers, scores_of};
+use crate::estimator::training::{train, tuned};
 use crate::fit::request::Task;
 use crate::fit::scoring::Scoring;
 use crate::fit::spread::spread;
-use crate::fit::tune::Tuned;
-use crate::fit::tune_numbers::r2_scores;
+use crate::fit::tune::ChooseBy;
 use crate::loss::scalar::Loss;
 use crate::observe::Control;
 
@@ -67,9 +66,9 @@ impl Quantiles {
         let tasks = self.tasks(y, &counted)?;
         let folds = options.folds(&counted, None)?;
         let trained = train(options, &counted, &tasks, &folds, control)?;
-        let tuned = tuned(options, &trained, &tasks, &counted.weights())?;
-        let held_out = trained.tuner(options).surface.out_of_fold(tuned.places.iter().copied().enumerate());
-        let held_out = counted.spread(held_out, tasks.len());
+        let scores = scores_of(options, &trained, &tasks, &counted.weights(), false)?;
+        let tuned = tuned(options, &trained, ChooseBy::Apart { units: None }, scores, control)?;
+        let held_out = counted.spread(trained.out_of_fold(&tuned), tasks.len());
         let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
         let mut rising: Vec<usize> = (0..self.taus.len()).collect();
         rising.sort_by(|&a, &b| self.taus[a].total_cmp(&self.taus[b]));
@@ -105,18 +104,6 @@ impl Quantiles {
     fn losses(&self) -> Vec<Loss> {
         self.taus.iter().map(|tau| Loss::Quantile { tau: *tau }).collect()
     }
-}
-
-/// The places that the scores choose.
-fn tuned(options: &Options, trained: &Trained, tasks: &[Task], weight: &[f64]) -> Result<Tuned> {
-    let tuner = trained.tuner(options);
-    let y: Vec<&[f64]> = tasks.iter().map(|task| &task.y[..]).collect();
-    let of_level = |m: usize| match options.scoring {
-        None => Ok(tuner.surface.scores(m)),
-        Some(_) => r2_scores(&tuner.surface, m..m + 1, &y, weight, options.is_leave_one_out()),
-    };
-    let scores = (0..tasks.len()).map(of_level).collect::<Result<_>>()?;
-    trained.chosen(options, tuner.apart(scores, &vec![1.0; tasks.len()]))
 }
 
 /// Trained and tuned quantiles, made by [`Quantiles::fit`].

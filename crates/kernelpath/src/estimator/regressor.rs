@@ -7,14 +7,12 @@ use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
 use crate::estimator::options::{Options, Tune, setting};
 use crate::estimator::setters::shared_settings;
-use crate::estimator::targets::{Extent, Targets, scored_by_numbers};
-use crate::estimator::training::{Trained, train};
+use crate::estimator::targets::{Extent, Targets, scored_by_numbers, scores_of};
+use crate::estimator::training::{train, tuned};
 use crate::fit::request::Task;
 use crate::fit::scoring::Scoring;
 use crate::fit::spread::spread;
-use crate::fit::surface::Scores;
-use crate::fit::tune::Tuned;
-use crate::fit::tune_numbers::r2_scores;
+use crate::fit::tune::ChooseBy;
 use crate::loss::scalar::Loss;
 use crate::observe::Control;
 
@@ -108,9 +106,9 @@ impl Regressor {
         let machines = self.machines(&y.counted(&counted)?, &counted);
         let folds = options.folds(&counted, None)?;
         let trained = train(options, &counted, &machines.tasks, &folds, control)?;
-        let tuned = self.tuned(options, &trained, &machines, &counted.weights())?;
-        let held_out = trained.tuner(options).surface.out_of_fold(tuned.places.iter().copied().enumerate());
-        let held_out = counted.spread(held_out, machines.tasks.len());
+        let scores = scores_of(options, &trained, &machines.tasks, &counted.weights(), self.is_joint(&machines))?;
+        let tuned = tuned(options, &trained, self.choose_by(&machines), scores, control)?;
+        let held_out = counted.spread(trained.out_of_fold(&tuned), machines.tasks.len());
         let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned);
         Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, held_out })
     }
@@ -156,25 +154,15 @@ impl Regressor {
         }
     }
 
-    /// The places that the scores choose.
-    fn tuned(&self, options: &Options, trained: &Trained, machines: &Machines, weight: &[f64]) -> Result<Tuned> {
-        let tuner = trained.tuner(options);
-        let (surface, all) = (&tuner.surface, tuner.surface.machines());
-        let y: Vec<&[f64]> = machines.tasks.iter().map(|task| &task.y[..]).collect();
-        let all_at_once = options.is_leave_one_out();
-        let is_joint = self.tune == Tune::Joint && all.len() > 1;
-        let tuned = match (options.scoring, is_joint) {
-            (None, false) => tuner.apart(all.map(|m| surface.scores(m)).collect(), &machines.units),
-            (None, true) => {
-                tuner.jointly(mean_of(&all.map(|m| (surface.scores(m), machines.units[m])).collect::<Vec<_>>()))
-            }
-            (Some(_), false) => {
-                let of_machine = |m: usize| r2_scores(surface, m..m + 1, &y, weight, all_at_once);
-                tuner.apart(all.clone().map(of_machine).collect::<Result<_>>()?, &vec![1.0; all.len()])
-            }
-            (Some(_), true) => tuner.jointly(r2_scores(surface, all, &y, weight, all_at_once)?),
-        };
-        trained.chosen(options, tuned)
+    /// Whether several targets choose one place together.
+    fn is_joint(&self, machines: &Machines) -> bool {
+        self.tune == Tune::Joint && machines.tasks.len() > 1
+    }
+
+    /// How the targets choose.
+    fn choose_by<'a>(&self, machines: &'a Machines) -> ChooseBy<'a> {
+        let units = &machines.units[..];
+        if self.is_joint(machines) { ChooseBy::Mean { units } } else { ChooseBy::Apart { units: Some(units) } }
     }
 }
 
@@ -184,14 +172,6 @@ struct Machines {
     losses: Vec<Loss>,
     /// What the scores of the losses are divided by, so that those of several targets can be compared.
     units: Vec<f64>,
-}
-
-/// The mean over some machines of their scores, each over its unit.
-fn mean_of(parts: &[(Scores, f64)]) -> Scores {
-    let count = parts.len() as f64;
-    let (folds, places) = (parts[0].0.len(), parts[0].0.first().map_or(0, Vec::len));
-    let at = |fold: usize, place: usize| parts.iter().map(|(scores, unit)| scores[fold][place] / unit).sum::<f64>();
-    (0..folds).map(|fold| (0..places).map(|place| at(fold, place) / count).collect()).collect()
 }
 
 /// A trained and tuned regression, made by [`Regressor::fit`].

@@ -13,7 +13,7 @@ macro_rules! shared_settings {
 
             /// Values of γ to try, in place of the kernel's own rule.
             #[must_use]
-            pub fn gammas(mut self, gammas: impl Into<crate::estimator::options::Gammas>) -> Self {
+            pub fn gammas(mut self, gammas: impl Into<crate::kernel::gammas::Gammas>) -> Self {
                 self.options.gammas = Some(gammas.into());
                 self
             }

@@ -6,7 +6,11 @@ use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
 use crate::estimator::options::{Options, setting};
 use crate::fit::metrics::{mean_score, r2};
+use crate::fit::request::Task;
 use crate::fit::scoring::Scoring;
+use crate::fit::search::Trained;
+use crate::fit::surface::{Scores, Surface};
+use crate::fit::tune_numbers::r2_scores;
 use crate::loss::scalar::Loss;
 
 /// Targets of a regression: one number for each row of X, or a matrix with one column for each target.
@@ -161,4 +165,24 @@ pub(crate) fn scored_by_numbers(options: &Options) -> Result<Options> {
         Some(Scoring::NegLoss) => Ok(Options { scoring: None, ..options.clone() }),
         _ => Ok(options.clone()),
     }
+}
+
+/// The scores by which machines choose, one entry for each machine, or one if they choose together; `None`: by their
+/// losses.
+pub(crate) fn scores_of(
+    options: &Options,
+    trained: &Trained,
+    tasks: &[Task],
+    weight: &[f64],
+    is_joint: bool,
+) -> Result<Option<Vec<Scores>>> {
+    if options.scoring.is_none() {
+        return Ok(None);
+    }
+    let (surface, all_at_once) = (Surface::new(&trained.fits), options.is_leave_one_out());
+    let y: Vec<&[f64]> = tasks.iter().map(|task| &task.y[..]).collect();
+    let of = |machines| r2_scores(&surface, machines, &y, weight, all_at_once);
+    let scores =
+        if is_joint { vec![of(0..y.len())?] } else { (0..y.len()).map(|m| of(m..m + 1)).collect::<Result<_>>()? };
+    Ok(Some(scores))
 }

@@ -12,6 +12,7 @@ pub(crate) mod request;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod scoring;
+pub(crate) mod search;
 pub(crate) mod select;
 pub(crate) mod solved;
 pub(crate) mod spread;

@@ -81,6 +81,27 @@ impl PathFit {
         coef.chunks_exact((coef.len() / self.outputs).max(1)).collect()
     }
 
+    /// The same with a coefficient for each row, 0 for rows that the machine did not learn from; with low rank, for each
+    /// landmark.
+    pub fn coefficients_of_rows(&self, c: usize) -> Vec<Vec<f64>> {
+        let spread = |coef: &[f64]| match &self.rows {
+            None => coef.to_vec(),
+            Some(rows) => {
+                let mut all = vec![0.0; self.n];
+                rows.iter().zip(coef).for_each(|(&row, coef)| all[row] = *coef);
+                all
+            }
+        };
+        self.coefficients(c).into_iter().map(spread).collect()
+    }
+
+    /// The number of rows, or with low rank of landmarks, with a coefficient of the refit at the C of index `c`.
+    pub fn n_support(&self, c: usize) -> usize {
+        let coefficients = self.coefficients(c);
+        let length = coefficients.first().map_or(0, |coef| coef.len());
+        (0..length).filter(|&i| coefficients.iter().any(|coef| coef[i] != 0.0)).count()
+    }
+
     /// The intercepts of the refit at the C of index `c`.
     pub fn intercepts(&self, c: usize) -> &[f64] {
         self.records.last().map_or(&[], |refit| &refit[c].b)

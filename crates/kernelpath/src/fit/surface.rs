@@ -6,15 +6,16 @@ use crate::certify::record::Status;
 use crate::fit::result::PathFit;
 
 /// Scores of a machine, or of machines that are one model: `[fold][place]`, NaN where not run.
-pub(crate) type Scores = Vec<Vec<f64>>;
+pub type Scores = Vec<Vec<f64>>;
 
 /// The fits of every γ: `fits[gamma][machine]`.
 #[derive(Clone, Copy)]
-pub(crate) struct Surface<'a> {
+pub struct Surface<'a> {
     fits: &'a [Vec<PathFit>],
 }
 
 impl<'a> Surface<'a> {
+    /// The surface of the fits of every γ.
     pub fn new(fits: &'a [Vec<PathFit>]) -> Self {
         Self { fits }
     }
@@ -24,6 +25,7 @@ impl<'a> Surface<'a> {
         0..self.fits[0].len()
     }
 
+    /// Number of γ's.
     pub fn gammas(&self) -> usize {
         self.fits.len()
     }
@@ -33,6 +35,7 @@ impl<'a> Surface<'a> {
         self.fits[0][0].cs.len()
     }
 
+    /// Number of places.
     pub fn places(&self) -> usize {
         self.gammas() * self.cs()
     }
@@ -80,6 +83,7 @@ impl<'a> Surface<'a> {
         })
     }
 
+    /// Whether the time budget ended a fit.
     pub fn is_timed_out(&self) -> bool {
         self.fits.iter().flatten().any(|fit| fit.timed_out)
     }

@@ -11,12 +11,77 @@
 
 use std::ops::Range;
 
+use crate::error::Result;
+use crate::fit::scoring::Scoring;
+use crate::fit::search::Trained;
 use crate::fit::select::{Selection, select};
 use crate::fit::surface::{Scores, Surface};
+use crate::fit::tune_classes::Classes;
+
+/// How the machines of a fit choose their places.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum ChooseBy<'a> {
+    /// Each by its own scores, all at one γ.
+    Apart {
+        /// What the scores of each machine's loss are divided by, so that they can be compared with those of others;
+        /// `None`: they have one unit.
+        units: Option<&'a [f64]>,
+    },
+    /// All at one place, by the mean of the scores of their losses, each over its unit.
+    Mean {
+        /// What the scores of each machine's loss are divided by.
+        units: &'a [f64],
+    },
+    /// All at one place, by the scores of the classifier that they make together.
+    Classes {
+        /// The classifier.
+        classes: &'a Classes<'a>,
+        /// The score.
+        scoring: Scoring,
+        /// Whether a score is that of all held-out rows at once, instead of one for each fold.
+        all_at_once: bool,
+    },
+}
+
+impl Trained {
+    /// Chooses a place for each machine. `scores` take the place of those that `by` names: they have an entry for
+    /// each machine, or one if all machines are at one place. `None` if no model was both scored on every fold and
+    /// fitted on all rows.
+    pub fn choose(&self, by: ChooseBy, selection: Selection, scores: Option<Vec<Scores>>) -> Result<Option<Tuned>> {
+        let tuner = Tuner { surface: Surface::new(&self.fits), cs: &self.cs, selection };
+        let of_losses = || tuner.surface.machines().map(|m| tuner.surface.scores(m)).collect::<Vec<_>>();
+        Ok(match (by, scores) {
+            (ChooseBy::Apart { units }, None) => tuner.apart(of_losses(), units),
+            (ChooseBy::Apart { .. }, Some(scores)) => tuner.apart(scores, None),
+            (ChooseBy::Mean { units }, None) => tuner.jointly(mean_of(&of_losses(), units)),
+            (ChooseBy::Classes { classes, scoring, all_at_once }, None) => {
+                tuner.jointly(classes.scores(&tuner.surface, scoring, all_at_once)?)
+            }
+            (_, Some(scores)) => tuner.jointly(scores.into_iter().next().unwrap_or_default()),
+        })
+    }
+
+    /// The values of the chosen models at the rows that they did not see, row after row; NaN for rows that no fold held
+    /// out.
+    pub fn out_of_fold(&self, tuned: &Tuned) -> Vec<f64> {
+        Surface::new(&self.fits).out_of_fold(tuned.places.iter().copied().enumerate())
+    }
+}
+
+/// The mean over some machines of their scores, each over its unit.
+fn mean_of(scores: &[Scores], units: &[f64]) -> Scores {
+    let (folds, places) = (scores[0].len(), scores[0].first().map_or(0, Vec::len));
+    let at = |fold: usize, place: usize| {
+        scores.iter().zip(units).map(|(scores, unit)| scores[fold][place] / unit).sum::<f64>() / units.len() as f64
+    };
+    (0..folds).map(|fold| (0..places).map(|place| at(fold, place)).collect()).collect()
+}
 
 /// The chosen places, and the scores that chose them.
 #[derive(Debug, Clone)]
-pub(crate) struct Tuned {
+#[non_exhaustive]
+pub struct Tuned {
     /// The place of each machine.
     pub places: Vec<usize>,
     /// The scores of each machine; one for all if they are one model.
@@ -24,16 +89,16 @@ pub(crate) struct Tuned {
 }
 
 /// The choice among the places of a surface.
-pub(crate) struct Tuner<'a> {
-    pub surface: Surface<'a>,
+struct Tuner<'a> {
+    surface: Surface<'a>,
     /// The values of C, the same for each γ.
-    pub cs: &'a [f64],
-    pub selection: Selection,
+    cs: &'a [f64],
+    selection: Selection,
 }
 
 impl Tuner<'_> {
     /// One place for all machines. `None` if there is no candidate.
-    pub fn jointly(&self, scores: Scores) -> Option<Tuned> {
+    fn jointly(&self, scores: Scores) -> Option<Tuned> {
         let machines = self.surface.machines();
         let place = self.place(machines.clone(), &scores)?;
         Some(Tuned { places: machines.map(|_| place).collect(), scores: vec![scores] })
@@ -41,7 +106,7 @@ impl Tuner<'_> {
 
     /// One place for each machine. The scores of machine m divided by `units[m]` can be compared with those of other
     /// machines. `None` if there is no candidate.
-    pub fn apart(&self, scores: Vec<Scores>, units: &[f64]) -> Option<Tuned> {
+    fn apart(&self, scores: Vec<Scores>, units: Option<&[f64]>) -> Option<Tuned> {
         let mut places = Vec::with_capacity(scores.len());
         let gamma = self.best_gamma(&scores, units);
         for (m, of_machine) in scores.iter().enumerate() {
@@ -57,12 +122,13 @@ impl Tuner<'_> {
     }
 
     /// The γ with the largest mean over the machines of their best mean score; `None` if there is one machine or one γ.
-    fn best_gamma(&self, scores: &[Scores], units: &[f64]) -> Option<usize> {
+    fn best_gamma(&self, scores: &[Scores], units: Option<&[f64]>) -> Option<usize> {
         if scores.len() < 2 || self.surface.gammas() < 2 {
             return None;
         }
         let mut totals = vec![0.0; self.surface.gammas()];
-        for (scores, unit) in scores.iter().zip(units) {
+        for (m, scores) in scores.iter().enumerate() {
+            let unit = units.map_or(1.0, |units| units[m]);
             let means = means(&whole_folds(scores));
             for (total, of_gamma) in totals.iter_mut().zip(means.chunks_exact(self.cs.len())) {
                 let best = of_gamma.iter().filter(|mean| !mean.is_nan()).fold(f64::NEG_INFINITY, |a, m| a.max(*m));

@@ -11,7 +11,8 @@ use crate::model::calibrate::{Calibration, Method};
 use crate::model::probabilities::Odds;
 
 /// The rows of a classifier, and how its machines make a class of them.
-pub(crate) struct Classes<'a> {
+pub struct Classes<'a> {
+    /// The machines' part in the classes.
     pub arrangement: &'a Arrangement,
     /// The class of each row.
     pub class: &'a [usize],

@@ -47,6 +47,11 @@ impl Kernel {
         KernelFn::new(self.shape, gamma)
     }
 
+    /// The kernel with this γ.
+    pub fn with_value(&self, gamma: f64) -> Result<KernelFn> {
+        KernelFn::new(self.shape, gamma)
+    }
+
     fn gamma(&self, x: &Rows, weight: Option<&[f64]>, seed: u64) -> Result<f64> {
         match self.bandwidth {
             Bandwidth::Value(gamma) => Ok(gamma),

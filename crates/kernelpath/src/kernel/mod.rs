@@ -5,6 +5,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod definite;
 pub(crate) mod evaluate;
 pub(crate) mod feature_map;
+pub(crate) mod gammas;
 pub(crate) mod gram;
 pub(crate) mod operator;
 pub(crate) mod pairs;

@@ -26,15 +26,27 @@ pub enum MultiClass {
 
 /// The machines of a classifier.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Arrangement {
+#[non_exhaustive]
+pub enum Arrangement {
     /// One machine, positive for class 1 and negative for class 0.
     Two,
     /// Machine m is positive for class `pairs[m].0` and negative for class `pairs[m].1`.
-    Pairs { pairs: Vec<(usize, usize)>, classes: usize },
+    Pairs {
+        /// The two classes of each machine.
+        pairs: Vec<(usize, usize)>,
+        /// Number of classes.
+        classes: usize,
+    },
     /// Machine m is positive for class m and negative for all others.
-    Rest { classes: usize },
+    Rest {
+        /// Number of classes.
+        classes: usize,
+    },
     /// One machine with a value for each class.
-    Together { classes: usize },
+    Together {
+        /// Number of classes.
+        classes: usize,
+    },
 }
 
 impl Arrangement {
@@ -55,6 +67,7 @@ impl Arrangement {
         if classes == 2 { Self::Two } else { Self::Together { classes } }
     }
 
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         match self {
             Self::Two => 2,
@@ -62,6 +75,7 @@ impl Arrangement {
         }
     }
 
+    /// Number of machines.
     pub fn machines(&self) -> usize {
         match self {
             Self::Two | Self::Together { .. } => 1,

@@ -29,7 +29,8 @@ const LEAST_PAIRWISE: f64 = 1e-7;
 
 /// Where the probabilities of a machine come from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Odds {
+#[non_exhaustive]
+pub enum Odds {
     /// f is the logarithm of the odds.
     Native,
     /// One map for each machine.
@@ -96,11 +97,11 @@ fn log_softmax(g: &[f64]) -> Vec<f64> {
     g.iter().map(|g| g - log_sum).collect()
 }
 
-/// The values over their sum; equal parts if all are 0.
+/// The values over their sum; equal parts if all are 0, NaN if one is NaN.
 fn normalised(mut p: Vec<f64>) -> Vec<f64> {
     let (total, even) = (p.iter().sum::<f64>(), 1.0 / p.len() as f64);
     for p in &mut p {
-        *p = if total > 0.0 { *p / total } else { even };
+        *p = if total == 0.0 { even } else { *p / total };
     }
     p
 }

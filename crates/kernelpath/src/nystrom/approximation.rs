@@ -19,7 +19,8 @@ use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::numeric::eigen::{eigen, eigen_bytes};
 use crate::numeric::memory;
-use crate::numeric::threads::pooled;
+use crate::nystrom::build::LowRank;
+use crate::nystrom::features::LowRankSize;
 use crate::nystrom::landmarks::{Candidates, Choice, Landmarks, check_memory};
 use crate::observe::Control;
 
@@ -88,36 +89,17 @@ pub struct Approximation {
 }
 
 impl Nystrom {
-    /// Chooses at most `n_landmarks` landmarks among the rows of weight > 0 (without weights, among all rows) and
-    /// computes their map. It has at most `rank` features, and no more than K_mm has eigenvalues above rounding.
-    ///
-    /// `n_landmarks` is ignored for [`Landmarks::Rows`] and [`Landmarks::Given`]. Works on the threads of the current
-    /// pool, or else in a new one.
-    #[allow(clippy::too_many_arguments)]
-    pub fn new(
+    /// Chooses landmarks among the rows of weight > 0 (without weights, among all rows) and computes their map. It has no
+    /// more features than K_mm has eigenvalues above rounding.
+    pub(crate) fn found(
         x: &Rows,
         weight: Option<&[f64]>,
         kernel: KernelFn,
-        landmarks: &Landmarks,
-        n_landmarks: usize,
-        rank: Option<usize>,
+        low_rank: &LowRank,
         seed: u64,
         control: &Control,
     ) -> Result<Self> {
-        pooled(0, || Self::found(x, weight, kernel, landmarks, n_landmarks, rank, seed, control))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn found(
-        x: &Rows,
-        weight: Option<&[f64]>,
-        kernel: KernelFn,
-        landmarks: &Landmarks,
-        n_landmarks: usize,
-        rank: Option<usize>,
-        seed: u64,
-        control: &Control,
-    ) -> Result<Self> {
+        let (landmarks, LowRankSize { landmarks: n_landmarks, rank }) = (low_rank.landmarks(), low_rank.size());
         x.check("X")?;
         check(x, landmarks, n_landmarks, rank)?;
         let candidates = Candidates::new(x.nrows(), weight)?;

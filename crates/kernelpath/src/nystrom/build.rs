@@ -3,6 +3,7 @@
 use crate::data::rows::{Rows, RowsBuf};
 use crate::error::Result;
 use crate::kernel::shape::KernelFn;
+use crate::numeric::threads::pooled;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::LowRankSize;
 use crate::nystrom::landmarks::Landmarks;
@@ -28,45 +29,46 @@ pub struct LowRank {
 impl Default for LowRank {
     /// 2000 landmarks by the [rule that fits the kernel](Landmarks::Auto).
     fn default() -> Self {
-        Self::with(Landmarks::Auto, LowRankSize::default().landmarks)
+        Self::new(Landmarks::Auto, LowRankSize::default().landmarks)
     }
 }
 
 impl LowRank {
     /// At most `count` landmarks by the [rule that fits the kernel](Landmarks::Auto).
     pub fn auto(count: usize) -> Self {
-        Self::with(Landmarks::Auto, count)
+        Self::new(Landmarks::Auto, count)
     }
 
     /// At most `count` [random rows](Landmarks::Uniform).
     pub fn uniform(count: usize) -> Self {
-        Self::with(Landmarks::Uniform, count)
+        Self::new(Landmarks::Uniform, count)
     }
 
     /// At most `count` [centroids of k-means](Landmarks::KMeans).
     pub fn k_means(count: usize) -> Self {
-        Self::with(Landmarks::KMeans, count)
+        Self::new(Landmarks::KMeans, count)
     }
 
     /// At most `count` [pivots of a randomly pivoted Cholesky factorisation](Landmarks::RpCholesky).
     pub fn rp_cholesky(count: usize) -> Self {
-        Self::with(Landmarks::RpCholesky, count)
+        Self::new(Landmarks::RpCholesky, count)
     }
 
     /// These rows of X.
     pub fn rows(rows: impl Into<Vec<usize>>) -> Self {
         let rows = rows.into();
         let count = rows.len();
-        Self::with(Landmarks::Rows(rows), count)
+        Self::new(Landmarks::Rows(rows), count)
     }
 
     /// These points.
     pub fn points(points: RowsBuf) -> Self {
         let count = points.view().nrows();
-        Self::with(Landmarks::Given(points), count)
+        Self::new(Landmarks::Given(points), count)
     }
 
-    fn with(landmarks: Landmarks, count: usize) -> Self {
+    /// These landmarks, or at most `count` of them if they are a rule.
+    pub fn new(landmarks: Landmarks, count: usize) -> Self {
         Self { landmarks, size: LowRankSize { landmarks: count, rank: None } }
     }
 
@@ -148,7 +150,6 @@ impl<'a> NystromBuilder<'a> {
 
     /// As [`build`](Self::build), stopped through `control`.
     pub fn build_with(&self, x: &Rows, control: &Control) -> Result<Nystrom> {
-        let LowRankSize { landmarks, rank } = self.low_rank.size;
-        Nystrom::new(x, self.weight, self.kernel, &self.low_rank.landmarks, landmarks, rank, self.seed, control)
+        pooled(0, || Nystrom::found(x, self.weight, self.kernel, &self.low_rank, self.seed, control))
     }
 }

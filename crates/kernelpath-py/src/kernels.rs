@@ -1,0 +1,105 @@
+//! Kernels of rows: bandwidth rules, kernel matrices, and functions made of kernels.
+
+use kernelpath::threads::are_few;
+use kernelpath::{Bandwidth, Control, Kernel, KernelFn, Shape, kernel_flops, kernel_matrix as compute_kernel_matrix};
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::boundary::{Matrix, matrix, pool, run, run_here, threads, unwrap, view};
+
+pub(crate) fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<KernelFn> {
+    unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
+}
+
+/// γ by a rule ("auto", which is 1 / n_features, "scale" or "sigest").
+#[pyfunction]
+#[pyo3(signature = (X, kernel, rule, seed, weight=None, n_threads=0))]
+#[allow(non_snake_case)]
+pub(crate) fn bandwidth(
+    py: Python<'_>,
+    X: &Bound<'_, PyAny>,
+    kernel: &str,
+    rule: &str,
+    seed: u64,
+    weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_threads: i64,
+) -> PyResult<f64> {
+    let x = Matrix::borrow(X, "X")?;
+    let rows = x.rows()?;
+    let shape = unwrap(Shape::from_name(kernel, 3, 0.0))?;
+    let bandwidth = match rule {
+        "auto" => Bandwidth::Value(1.0 / rows.ncols() as f64),
+        "scale" => Bandwidth::Scale,
+        "sigest" => Bandwidth::Sigest,
+        _ => return Err(PyValueError::new_err(format!("unknown gamma {rule:?}: a number, \"sigest\" or \"scale\""))),
+    };
+    let weight = weight.map(|weight| weight.as_array().to_vec());
+    if weight.as_ref().is_some_and(|weight| weight.len() != rows.nrows()) {
+        return Err(PyValueError::new_err("weight must have one entry a row of X"));
+    }
+    let (pool, control) = (pool(n_threads)?, Control::default());
+    run(py, &control, || {
+        pool.install(|| {
+            rows.check("X")?;
+            Ok(Kernel { shape, bandwidth }.resolve(&rows, weight.as_deref(), seed)?.gamma)
+        })
+    })
+}
+
+/// The kernel between the rows of X and of Z.
+#[pyfunction]
+#[pyo3(signature = (X, Z, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+pub(crate) fn kernel_matrix<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    Z: &Bound<'py, PyAny>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    n_threads: i64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (x, z) = (Matrix::borrow(X, "X")?, Matrix::borrow(Z, "Z")?);
+    let (x, z) = (x.rows()?, z.rows()?);
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    if kernel.shape == Shape::Precomputed {
+        return Err(PyValueError::new_err("a precomputed kernel matrix is not computed from rows"));
+    }
+    let (threads, control) = (threads(n_threads), Control::default());
+    let values = run(py, &control, || compute_kernel_matrix(&x, &z, &kernel, threads, &control))?;
+    matrix(py, values, z.nrows())
+}
+
+/// Decision values of the rows of X, one column per machine. `coef` has one row per machine and one column per support
+/// vector.
+#[pyfunction]
+#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[allow(non_snake_case, clippy::too_many_arguments)]
+pub(crate) fn decision<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    support_vectors: &Bound<'py, PyAny>,
+    coef: PyReadonlyArray2<'py, f64>,
+    intercept: PyReadonlyArray1<'py, f64>,
+    kernel: &str,
+    gamma: f64,
+    degree: u32,
+    coef0: f64,
+    n_threads: i64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
+    let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.as_array().to_vec());
+    let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
+    let coef = view(&coef).transpose();
+    let (machines, control) = (coef.ncols(), Control::default());
+    let work = |threads| kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, threads, &control);
+    let f = if are_few(kernel_flops(&x, &vectors, machines)) {
+        run_here(py, || work(1))?
+    } else {
+        let threads = threads(n_threads);
+        run(py, &control, || work(threads))?
+    };
+    matrix(py, f, machines)
+}
