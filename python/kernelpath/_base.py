@@ -39,7 +39,8 @@ _Self = TypeVar("_Self", bound="_KernelPathBase")
 class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
-    A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and predicts.
+    A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and
+    predicts.
     """
 
     _splitter: type = StratifiedKFold
@@ -157,13 +158,14 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
 
         line = ProgressLine(type(self).__name__) if self.verbose else None
         callbacks = FitTasks.of(self, given, targets, sample_weight, settings.n_gammas)
-        by = None if scorer is None or folds is None else self._scored_by(scorer, X, y, weight, folds)
+        scorer = None if folds is None else scorer
+        by = None if scorer is None else self._scored_by(scorer, X, y, weight, folds)
         with settings.grid_as_given(), columns_named(self, given, rows), Watch(line, callbacks) as watch:
             fit = _core.fit(
                 matrix, machines, settings, Cs, folds, seed=seed, weight=weight, scorer=by, watch=watch.if_any()
             )
         if fit.places is None:
-            raise nothing_to_choose(fit.timed_out, settings.time_budget, by and by.scorer)
+            raise nothing_to_choose(fit.timed_out, settings.time_budget, scorer)
 
         self._keep_paths(fit, [Cs * task.c_factor for task in machines.tasks], folds)
         gamma = fit.places[0] // len(Cs)
@@ -176,7 +178,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             "degree": settings.degree,
             "coef0": settings.coef0,
         }
-        self._keep_basis(fit.nystrom, settings, X, rows)
+        self._keep_basis(fit.nystrom(gamma), settings, X, rows)
         self._keep_model(fit, X, y, rows)
         self._keep_oof(fit, rows, n_rows)
         self._keep_probabilities(fit, rows, n_rows)
@@ -354,9 +356,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         has_choices = self._parts.has_axis and not self._parts.is_joint
         self.scores_ = self._by_gamma(np.array(fit.scores) if has_choices else fit.scores[0])
         self.cv_results_ = results if has_choices else results[0]
-        self.best_index_ = np.array(places) % self._n_Cs if has_choices else places[0] % self._n_Cs
-        self.best_score_ = np.array(best_scores) if has_choices else best_scores[0]
-        self.C_ = np.array(chosen) if has_choices or self._parts.has_own_grids else chosen[0]
+        self.best_index_: Any = np.array(places) % self._n_Cs if has_choices else places[0] % self._n_Cs
+        self.best_score_: Any = np.array(best_scores) if has_choices else best_scores[0]
+        self.C_: Any = np.array(chosen) if has_choices or self._parts.has_own_grids else chosen[0]
 
     def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
         self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
@@ -437,8 +439,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
 
     def _warn_of_edge(self, fit: _core.Fit, settings: Settings) -> None:
         messages = []
-        for k, ((grid, *_), scores, place) in enumerate(zip(self._by_table(), fit.scores, fit.places or (), strict=False)):
-            message = edge(scores, place, grid, self.gammas_, settings)
+        places = fit.places or []
+        for k, ((grid, *_), scores) in enumerate(zip(self._by_table(), fit.scores, strict=True)):
+            message = edge(scores, places[k], grid, self.gammas_, settings)
             if message is not None:
                 messages.append(self._parts.headed(k, ": ", message))
         if messages:

@@ -14,7 +14,7 @@ from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._folds import Folds
 from kernelpath._machines import Machines, Parts, Task
-from kernelpath._scoring import OutOfFoldRegressor, Scorer, ScoredMixin
+from kernelpath._scoring import OutOfFoldRegressor, ScoredMixin, Scorer
 from kernelpath._settings import Loss, Settings, choice, number
 from kernelpath._tuning import HeldOut
 from kernelpath._weights import Weights
@@ -89,7 +89,9 @@ class TargetsBase(RegressorBase):
             Task(*loss, column, weight, c_factor=self._grid_factor(unit, settings))
             for loss, column, unit in zip(losses, columns, units, strict=True)
         ]
-        return Machines(tasks, parts, [unit**self._score_growth for unit in units])
+        with np.errstate(over="ignore"):
+            powers = np.array(units) ** self._score_growth
+        return Machines(tasks, parts, powers.tolist())
 
     def _scored_by(self, scorer: Scorer, X: Any, y: Any, weight: Weights | None, folds: Folds) -> HeldOut:
         by = super()._scored_by(scorer, X, y, weight, folds)

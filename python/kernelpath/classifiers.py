@@ -61,7 +61,8 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
             "multinomial" that of the class; with "ovo" the votes for the class, and a fraction below ⅓ from the
             machines' values that decides between equal votes.
         """
-        return self._arrangement.decision(self._decision_values(X))
+        values = self._decision_values(X)
+        return self._arrangement.decision(values)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels: ``classes_[1]`` where the decision value is > 0; of more than two classes, that of the largest.
@@ -111,7 +112,7 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         return Machines(tasks, parts, classes=Classes(self._arrangement, index, weight, self._probability()))
 
     def _labels_set_apart(self) -> list[tuple[Any, Any]]:
-        """The labels that each of several machines sets apart: (positive, negative), or (positive, None) for the rest."""
+        """The labels that each of several machines sets apart: (positive, negative), or (positive, None)."""
         labels = self.classes_.tolist()
         pairs = self._arrangement.pairs
         return [(labels[first], None if second is None else labels[second]) for first, second in pairs]
@@ -134,9 +135,7 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         decision = self._arrangement.decision(columns)
         if self._probability() is None:
             return OutOfFoldClassifier(decision, self.classes_)
-        return OutOfFoldProbabilities(
-            decision, self.classes_, lambda: self._arrangement.probabilities(columns, maps())
-        )
+        return OutOfFoldProbabilities(decision, self.classes_, lambda: self._arrangement.probabilities(columns, maps()))
 
     def _probability(self) -> str | None:
         """What makes probabilities of the machines' values: "native", the name of a calibration, or None."""
@@ -270,7 +269,8 @@ class KernelLogistic(_KernelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._arrangement.probabilities(self._decision_values(X), [])
+        values = self._decision_values(X)
+        return self._arrangement.probabilities(values, [])
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Logarithm of the probability of each class, finite also where the probability rounds to 0.
@@ -287,7 +287,8 @@ class KernelLogistic(_KernelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._arrangement.log_probabilities(self._decision_values(X), [])
+        values = self._decision_values(X)
+        return self._arrangement.log_probabilities(values, [])
 
     def _losses(self) -> Loss:
         return "logistic", 0.0
@@ -321,7 +322,7 @@ class KernelLogistic(_KernelClassifier):
         super()._check_folds(machines, folds, settings)
         if machines.tasks[0].loss != "multinomial" or machines.classes is None:
             return
-        for k, (train, _) in enumerate(folds or ()):
+        for k, (train, _) in enumerate([] if isinstance(folds, str) else folds or []):
             missing = np.flatnonzero(np.bincount(machines.classes.index[train], minlength=len(self.classes_)) == 0)
             if missing.size:
                 raise ValueError(
@@ -330,6 +331,7 @@ class KernelLogistic(_KernelClassifier):
                 )
 
     def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
+        assert fit.probabilities is not None  # they are native
         self.oof_proba_ = spread(fit.probabilities, rows, n_rows)
 
 

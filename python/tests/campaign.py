@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from children import answers
+from paths import MachinePath, fit_path
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold
 from twin import (
@@ -36,7 +37,7 @@ from twin import (
 
 import kernelpath
 from kernelpath import _core
-from kernelpath._tuning import Task
+from kernelpath._settings import Settings
 
 # Kinds of offence. The goal is none of each.
 FALSE_PROOF = "false proof"  # "converged", but the gap recomputed exceeds tol by more than all noise
@@ -431,29 +432,38 @@ def _estimator(rng, family, y, n_classes, parameters):
 
 @dataclass
 class Call:
-    """One call into the core: its arguments, and the paths it gave, one a machine."""
+    """The part of a call into the core that has one γ: its arguments, and the paths it gave, one a machine."""
 
-    multinomial: bool
-    positional: tuple
-    keywords: dict
+    tasks: list
+    settings: Settings
+    cs: np.ndarray
+    folds: object
+    gamma: float
+    found: object  # the landmarks, at low rank
     paths: list
+
+    @property
+    def multinomial(self):
+        return self.tasks[0].loss == MULTINOMIAL
 
 
 @contextlib.contextmanager
 def recorded():
     """The calls into the core, which has the values of the folds that no attribute shows."""
-    calls, original = [], _core.fit_paths
+    calls, original = [], _core.fit
 
-    def call(*positional, **keywords):
-        paths = original(*positional, **keywords)
-        calls.append(Call(positional[1][0].loss == MULTINOMIAL, positional, keywords, paths))
-        return paths
+    def call(X, machines, settings, cs, folds, **keywords):
+        fit = original(X, machines, settings, cs, folds, **keywords)
+        for g, gamma in enumerate(fit.gammas):
+            of_gamma = [MachinePath(fit, m, g, len(cs)) for m in range(len(machines.tasks))]
+            calls.append(Call(machines.tasks, settings, cs, folds, float(gamma), fit.nystrom(g), of_gamma))
+        return fit
 
-    _core.fit_paths = call
+    _core.fit = call
     try:
         yield calls
     finally:
-        _core.fit_paths = original
+        _core.fit = original
 
 
 class Report:
@@ -523,8 +533,8 @@ class Examination:
 
     def kernels(self, call):
         """The problem at low rank, if it is one, and K of all rows with a weight."""
-        keywords, X = call.keywords, self.case.X
-        kind = {name: keywords[name] for name in ("kernel", "gamma", "degree", "coef0")}
+        settings, X = call.settings, self.case.X
+        kind = {"kernel": settings.kernel, "gamma": call.gamma, "degree": settings.degree, "coef0": settings.coef0}
         rows = self.rows
         if callable(self.case.estimator.kernel):
             kernel = given_kernel(self.case.estimator.kernel(X[rows], X[rows]))
@@ -532,7 +542,7 @@ class Examination:
             kernel = given_kernel(X[np.ix_(rows, rows)])
         else:
             kernel = exact_kernel(X[rows], X[rows], **kind)
-        found = keywords["low_rank"]
+        found = call.found
         if found is None:
             return None, kernel
         if found.indices is not None:
@@ -582,7 +592,7 @@ class Examination:
         """The machines are those the parameters ask for, and the attributes are the values of the chosen C."""
         for call in self.calls:
             for m, (problem, members) in enumerate(zip(self.problems, self.members, strict=True)):
-                task = call.positional[1][m]
+                task = call.tasks[m]
                 loss, y, weight, members_given = task.loss, task.y, task.weight, task.rows
                 if task.constant != (problem.constant or 0.0):
                     text = f"machine {m}: constant {task.constant}, not {problem.constant}"
@@ -635,7 +645,7 @@ class Examination:
 
     def definiteness(self, g, call, low_rank, kernel):
         """Whether K is indefinite (None: within rounding of it), and whether the fit says so."""
-        kind, coef0 = call.keywords["kernel"], call.keywords["coef0"]
+        kind, coef0 = call.settings.kernel, call.settings.coef0
         said = self.status[:, :, g] == "indefinite"
         if kind in PSD_KERNELS or (kind == "poly" and coef0 >= 0):
             if said.any():
@@ -678,10 +688,7 @@ class Examination:
         if n_folds > MOST_FOLDS:
             chosen = np.random.default_rng(self.case.seed).choice(n_folds, MOST_FOLDS, replace=False)
         for fold in chosen:
-            if call.keywords["folds"] == "loo":
-                train = np.delete(np.arange(len(self.rows)), fold)
-            else:
-                train = call.keywords["folds"][fold][0]
+            train = np.delete(np.arange(len(self.rows)), fold) if call.folds == "loo" else call.folds[fold][0]
             rows, count = np.unique(place[train], return_counts=True)
             rows, count = rows[rows >= 0], count[rows >= 0]
             if len(rows) == 0:
@@ -764,22 +771,20 @@ class Again:
         self.call, self.kernel, self.problem, self.tol, self.deadline = call, kernel, problem, tol, deadline
         self.path, self.certificates = None, {}
         # What the default grid of some losses is multiplied with is part of C.
-        factor = call.positional[1][0].c_factor
-        self.Cs = call.keywords["cs"] * factor
+        self.Cs = call.cs * call.tasks[0].c_factor
 
     def solve(self):
-        plain = {"kernel": "precomputed", "gamma": 1.0, "dtype": "float64", "folds": None, "low_rank": None}
-        keywords = self.call.keywords | plain | {"pairs": None, "progress": None, "tol": min(1e-8, self.tol / 10)}
-        keywords["time_budget"] = max(0.01, self.deadline - time.perf_counter())
         K = self.kernel.K.astype(np.float64)
         K = (K + K.T) / 2
         problem, weight = self.problem, self.problem.w.astype(np.float64)
-        keywords["cs"] = np.unique(self.Cs)
+        cs, time_budget = np.unique(self.Cs), max(0.01, self.deadline - time.perf_counter())
         with contextlib.suppress(ValueError):
-            keywords["solver"] = "auto"
-            task = Task(problem.loss, problem.constant or 0.0, problem.y.astype(np.float64), weight)
-            self.path = _core.fit_paths(K, [task], **keywords)[0]
-        return keywords["cs"]
+            self.path = fit_path(
+                K, problem.loss, problem.constant or 0.0, problem.y.astype(np.float64), weight,
+                cs=cs, kernel="precomputed", tol=min(1e-8, self.tol / 10), max_iter=self.call.settings.max_iter,
+                n_threads=self.call.settings.n_threads, time_budget=time_budget,
+            )  # fmt: skip
+        return cs
 
     def certificate(self, k):
         """The certificate at the k-th C: NaN if it could not be had."""

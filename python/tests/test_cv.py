@@ -2,10 +2,12 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import naive
 import numpy as np
 import pytest
+from paths import SETTINGS, fit_path
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score, f1_score, make_scorer, roc_auc_score
@@ -21,7 +23,7 @@ from sklearn.model_selection import (
 from sklearn.svm import SVC
 
 from kernelpath import KernelDWD, KernelLogistic, KernelRegressor, KernelSVC, _core
-from kernelpath._tuning import Task
+from kernelpath._machines import Machines, Task
 
 CS = [30.0, 0.3, 3.0]  # not sorted, on purpose
 EXACT = {"gamma": 0.4, "tol": 1e-10, "dtype": "float64", "Cs": CS}
@@ -79,23 +81,8 @@ def test_objective_of_every_fold_is_that_of_the_refit(small):
     X, y = small
     folds = list(overlapping_folds(len(y)))
     K = naive.gram(X, X, "rbf", 0.4)
-    (path,) = _core.fit_paths(
-        X,
-        [Task("hinge", 0.0, y.astype(float))],
-        solver="auto",
-        kernel="rbf",
-        gamma=0.4,
-        degree=3,
-        coef0=0.0,
-        cs=np.array([1e-3, 1.0, 100.0]),
-        folds=folds,
-        tol=1e-9,
-        max_iter=100_000,
-        dtype="float64",
-        n_threads=1,
-        time_budget=None,
-        progress=None,
-    )
+    Cs = np.array([1e-3, 1.0, 100.0])
+    path = fit_path(X, "hinge", 0.0, y.astype(float), cs=Cs, folds=folds, gamma=0.4, tol=1e-9)
     assert path.primal.shape == path.dual.shape == (len(folds) + 1, 3)
     for k, rows in enumerate([train for train, _ in folds] + [np.arange(len(y))]):
         for j, C in enumerate([1e-3, 1.0, 100.0]):
@@ -249,14 +236,25 @@ def test_one_C_without_folds(small):
     assert np.isnan(clf.oof_decision_).all()
 
 
+def chosen(scores, Cs, selection):
+    """The place that a scorer with these scores, (n_folds, n_Cs), makes a fit choose."""
+    X, y = np.array([[0.0], [1.0], [0.2], [0.8]]), np.array([-1.0, 1.0, -1.0, 1.0])
+    rows = np.arange(4)
+    folds = [(rows, rows)] * len(scores)
+    machines = Machines([Task("hinge", 0.0, y)])
+    settings = SimpleNamespace(**SETTINGS | {"selection": selection})
+    return _core.fit(X, machines, settings, Cs, folds, scorer=lambda _: [scores]).places
+
+
 def test_selection_rules():
     scores = np.array([[0.70, 0.80, 0.90, 0.90], [0.70, 0.86, 0.80, 0.80]])
     Cs = np.array([0.1, 1.0, 10.0, 100.0])
-    assert _core.select(scores, Cs, "best") == 2  # a tie goes to the smaller C
-    assert _core.select(scores[:, ::-1].copy(), Cs[::-1].copy(), "best") == 1
-    assert _core.select(scores, Cs, "1se") == 1  # 0.83 ≥ 0.85 − 0.05
+    assert chosen(scores, Cs, "best") == [2]  # a tie goes to the smaller C
+    assert chosen(scores[:, ::-1].copy(), Cs[::-1].copy(), "best") == [1]
+    assert chosen(scores, Cs, "1se") == [1]  # 0.83 ≥ 0.85 − 0.05
     scores[0, 2:] = np.nan
-    assert _core.select(np.where([True, True, False, False], scores, np.nan), Cs, "best") == 1
+    assert chosen(np.where([True, True, False, False], scores, np.nan), Cs, "best") == [1]
+    assert chosen(np.full((2, 4), np.nan), Cs, "best") is None
 
 
 def test_one_standard_error_chooses_a_smaller_C(small):

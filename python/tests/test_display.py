@@ -193,7 +193,7 @@ def n_parts(kind, model):
     """Levels or machines; those tuned together have one score."""
     if kind in SCORE_DISPLAYS:
         return np.size(model.C_)
-    return len(model.gaps_) if model._has_loss_axis else 1
+    return len(model.gaps_) if model._parts.has_axis else 1
 
 
 def at_gamma(model, array):
@@ -260,7 +260,7 @@ def check_gaps(display, model, name):
     n = np.isnan(gaps).sum() if "indefinite" in name else np.isfinite(gaps).sum()
     assert proved.endswith(f"{n} of {gaps.size} {words}")
     n = n_parts(GapDisplay, model)
-    heading = f"worst of {n} models" if n > 1 else "τ = 0.3" if model._has_loss_axis else ""
+    heading = f"worst of {n} models" if n > 1 else "τ = 0.3" if model._parts.has_axis else ""
     bandwidth = f"γ = {model.gamma_:.3g}" if len(model.gammas_) > 1 else ""
     assert above == list(filter(None, [", ".join(filter(None, [heading, bandwidth]))]))
 

@@ -8,6 +8,7 @@ from functools import cache
 import naive
 import numpy as np
 import pandas as pd
+import paths
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,6 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from sklearn.svm import SVR
 
 from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
-from kernelpath._tuning import Task
 
 # loss: (estimator, its parameters, constant, the solvers that fit)
 CASES = {
@@ -108,21 +108,8 @@ def assert_same_models(models, primal, dual, values, rounding):
 
 
 def fit_path(loss, X, y, **options):
-    """The native path, so that every C and fold can be looked at, not only the chosen one."""
-    defaults = {
-        "solver": "auto",
-        "kernel": "rbf",
-        "gamma": GAMMA,
-        "degree": 3,
-        "coef0": 0.0,
-        "cs": np.array(CS),
-        "folds": None,
-        "tol": 1e-9,
-        "max_iter": 1_000_000,
-        "dtype": "float64",
-    }
-    (path,) = _core.fit_paths(X, [Task(*pair(loss), y)], **defaults | options)
-    return path
+    """The native path of a loss."""
+    return paths.fit_path(X, *pair(loss), y, **{"cs": np.array(CS), "gamma": GAMMA, "tol": 1e-9} | options)
 
 
 def test_native_names():

@@ -9,7 +9,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.svm import SVC
 
 from kernelpath import KernelDWD, KernelLogistic, KernelSVC
-from kernelpath._multiclass import coupled, normalised
+from kernelpath._core import Arrangement
 
 KINDS = [KernelSVC, KernelLogistic, KernelDWD]
 # A gap of 1e-10 (1e-9) of an objective near 100 leaves f unknown by √(2e-8) (√(2e-7)): hence the tolerances below.
@@ -119,11 +119,10 @@ def test_coupling_recovers_probabilities():
     rng = np.random.RandomState(0)
     p = rng.dirichlet(np.ones(4), 50)
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
-    plus = np.array([[k == i for k in range(4)] for i, _ in pairs])
-    minus = np.array([[k == j for k in range(4)] for _, j in pairs])
-    positive = np.column_stack([p[:, i] / (p[:, i] + p[:, j]) for i, j in pairs])
-    np.testing.assert_allclose(coupled(positive, plus, minus), p, atol=1e-6)
-    np.testing.assert_allclose(normalised(np.zeros((2, 4))), 0.25)
+    log_odds = np.column_stack([np.log(p[:, i] / p[:, j]) for i, j in pairs])
+    np.testing.assert_allclose(Arrangement("ovo", 4).probabilities(log_odds, []), p, atol=1e-6)
+    np.testing.assert_allclose(Arrangement("ovr", 4).probabilities(np.full((2, 4), -np.inf), []), 0.25)
+    assert np.isnan(Arrangement("ovr", 4).probabilities(np.full((1, 4), np.nan), [])).all()
 
 
 def test_gamma_grid_and_table(data):

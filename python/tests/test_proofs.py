@@ -103,7 +103,7 @@ def test_every_model_of_the_default_grid(model, loss, constant, dtype):
     everyone, path = Problem(loss, constant, y.astype(float), np.ones(len(y))), calls[0].paths[0]
     noise = np.broadcast_to(getattr(model, "gap_noise_", 0.0), model.gaps_.shape)
     assert (model.status_ == "converged").all()
-    problems = [(train, everyone.among(train)) for train, _ in calls[0].keywords["folds"]]
+    problems = [(train, everyone.among(train)) for train, _ in calls[0].folds]
     for k, C in enumerate(model.Cs_):
         found = certificate(kernel, everyone, C, path.coef(k), path.intercepts[k], TOL / 10)
         assert found.proves(TOL, noise[-1, k]), f"refit, C={C:g}: true gap {found.gap:.2e}"
@@ -142,7 +142,7 @@ def test_the_returned_model_at_low_rank(model, loss, constant, dtype):
     low_rank = LowRank(
         exact_kernel(X, landmarks, "rbf", model.gamma_),
         exact_kernel(landmarks, landmarks, "rbf", model.gamma_),
-        calls[0].keywords["low_rank"].map,
+        calls[0].found.map,
     )
     problem, kernel = Problem(loss, constant, y, np.ones(len(y))), low_rank.kernel()
     primal = low_rank.primal(problem, model.C_, model.dual_coef_[0], model.intercept_[0])

@@ -86,26 +86,30 @@ CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
 import sys
+sys.path.insert(0, {here!r})
 import numpy as np
-from kernelpath import _core
-from kernelpath._tuning import Task
+from paths import fit_path
 rng = np.random.RandomState(0)
 X = rng.standard_normal(({n}, {p}))
 y = np.where(rng.rand({n}) < 0.5, 1.0, -1.0)
 rows = np.arange({n})
 folds = [(rows[rows % 5 != k], rows[rows % 5 == k]) for k in range(5)]
 phases = []
-def progress(done, total, phase):
-    phase = phase if done else "start"
-    if not phases or phases[-1] != phase:
-        phases.append(phase)
-        print(phase, flush=True)
-progress(0, 0, "kernel")
+class Progress:
+    def __call__(self, done, total, phase):
+        phase = phase if done else "start"
+        if not phases or phases[-1] != phase:
+            phases.append(phase)
+            print(phase, flush=True)
+    def begin_gamma(self, at, gammas):
+        pass
+    def end_gamma(self):
+        return False
+Progress()(0, 0, "kernel")
 try:
-    _core.fit_paths(
-        X, [Task("hinge", 0.0, y)], solver="auto", kernel="laplacian", gamma=1.0 / {p}, degree=3, coef0=0.0,
-        cs=np.logspace(-2, 6, 60), folds=folds,
-        tol=1e-12, max_iter=10**9, dtype="float32", n_threads=2, time_budget=None, progress=progress,
+    fit_path(
+        X, "hinge", 0.0, y, kernel="laplacian", gamma=1.0 / {p}, cs=np.logspace(-2, 6, 60), folds=folds,
+        tol=1e-12, max_iter=10**9, dtype="float32", n_threads=2, watch=Progress(),
     )
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -118,7 +122,7 @@ print("not interrupted")
 @pytest.mark.parametrize(("phase", "n", "p"), [("start", 12_000, 1000), ("kernel", 6000, 4000), ("path", 3000, 5)])
 def test_interrupt_is_heard_within_a_second(phase, n, p):
     """While the data is read and the matrix allocated, while it is filled, and while models are solved."""
-    output, seconds = interrupted_in(phase, textwrap.dedent(CHILD.format(n=n, p=p)))
+    output, seconds = interrupted_in(phase, textwrap.dedent(CHILD.format(n=n, p=p, here=str(HERE))))
     assert output.strip() == "interrupted"
     assert seconds < 1.0
 

@@ -537,12 +537,11 @@ impl Fit {
         self.trained.fits.iter().map(|of_gamma| of_gamma[0].smallest_eigenvalue).collect()
     }
 
-    /// The landmarks of the chosen γ; None if the fit is exact.
-    #[getter]
-    fn nystrom(&self) -> PyResult<Option<Found>> {
-        let gamma = self.chosen()?.tuned.places[0] / self.trained.cs.len();
-        let found = self.trained.bases[gamma].clone();
-        Ok(found.map(|found| Found { found, given: self.given_landmarks }))
+    /// The landmarks of a γ; None if the fit is exact.
+    fn nystrom(&self, gamma: usize) -> PyResult<Option<Found>> {
+        let found = self.trained.bases.get(gamma);
+        let found = found.ok_or_else(|| PyIndexError::new_err(format!("no gamma number {gamma}")))?;
+        Ok(found.clone().map(|found| Found { found, given: self.given_landmarks }))
     }
 }
 

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
+from kernelpath import _core
+
 Matrix = npt.NDArray[np.float64]
 
 
@@ -55,20 +57,22 @@ def device_of(device: Any) -> str:
 def fitted_path(model: Any, X: Any, y: Any) -> Matrix:
     """Fit `model`; return the intercept and below it the coefficients of the refit, a column for each C.
 
-    The estimators of kernelpath keep the coefficients of the chosen C alone, so this looks at the paths as they pass.
+    The estimators of kernelpath keep the coefficients of the chosen C alone, so this looks at all models as they pass.
     """
-    seen: list[Any] = []
-    fitted_paths = model._fitted_paths
+    seen: list[_core.Fit] = []
+    keep_paths = model._keep_paths
 
-    def look(*args: Any, **arguments: Any) -> Any:
-        seen.extend(fitted_paths(*args, **arguments))
-        return seen
+    def look(fit: _core.Fit, *arguments: Any) -> None:
+        seen.append(fit)
+        keep_paths(fit, *arguments)
 
-    model._fitted_paths = look
+    model._keep_paths = look
     try:
         model.fit(X, y)
     finally:
-        del model._fitted_paths
-    (path,) = seen  # one machine, one γ
-    columns = [np.append(path.intercepts[c], path.coef(c)) for c in range(len(model.Cs_))]
+        del model._keep_paths
+    (fit,) = seen
+    columns = [
+        np.append(fit.intercepts_at(0, c), fit.coef_at(0, c)) for c in range(len(model.Cs_))
+    ]  # one machine, one γ
     return np.column_stack(columns)

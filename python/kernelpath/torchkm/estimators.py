@@ -19,8 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from kernelpath import _core
 from kernelpath._calibration import Calibrator
-from kernelpath._scoring import probabilities
 from kernelpath._settings import _integer, choice, level, number
 from kernelpath._shared import _inserted
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
@@ -460,7 +460,8 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return probabilities(self.platt_.log_odds(self.decision_function(X)))
+        values = self.decision_function(X)[:, None]
+        return _core.Arrangement("ovo", 2).probabilities(values, [self.platt_._fitted])
 
     @available_if(_with_probability)  # type: ignore[untyped-decorator]
     def platt_plot(
