@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::kernel::accuracy::{KernelError, STANDARD_ERRORS, feature_error};
 use crate::loss::intercept::best_intercept;
 use crate::loss::scalar::Loss;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, sum_in_lanes};
-use crate::numeric::threads;
 
 /// Objective values and gap of a model, as computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,7 +114,7 @@ pub fn certify(
     // Fewer are not worth a thread.
     let least = 1 + 8192 / y.len().max(1);
     let thetas: Vec<Vec<f64>> =
-        threads::map(claims.len(), least, |k| feasible(loss, y, claims[k].weight, claims[k].beta));
+        parallel::map_numbers(claims.len(), least, |k| feasible(loss, y, claims[k].weight, claims[k].beta));
     let (changed, changed_thetas): (Vec<usize>, Vec<&[f64]>) =
         (thetas.iter().enumerate()).filter(|(k, theta)| *theta != claims[*k].beta).map(|(k, t)| (k, &t[..])).unzip();
     let squares: Vec<f64> = claims.iter().map(|claim| dot(claim.beta, claim.k_beta)).collect();
@@ -131,12 +131,12 @@ pub fn certify(
         Certificate::new(primal, dual, noise + error.of_form(beta))
     };
     let mut certificates: Vec<Certificate> =
-        threads::map(claims.len(), least, |k| certificate(k, &thetas[k], dual_squares[k]));
+        parallel::map_numbers(claims.len(), least, |k| certificate(k, &thetas[k], dual_squares[k]));
     if loss.kinks(0.0).is_some() {
         return Ok(certificates);
     }
     let short: Vec<usize> = (0..claims.len()).filter(|&k| !certificates[k].within(enough)).collect();
-    let slopes: Vec<Vec<f64>> = threads::map(short.len(), least, |s| slopes(loss, y, claims[short[s]]));
+    let slopes: Vec<Vec<f64>> = parallel::map_numbers(short.len(), least, |s| slopes(loss, y, claims[short[s]]));
     let products = images(&slopes.iter().map(|theta| &theta[..]).collect::<Vec<_>>(), &k_times)?;
     for ((k, theta), product) in short.into_iter().zip(&slopes).zip(products) {
         let next = certificate(k, theta, dot(theta, &product));

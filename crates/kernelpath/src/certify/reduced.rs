@@ -9,8 +9,8 @@ use crate::loss::intercept::{constant_intercept, middle_intercept};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design};
+use crate::numeric::parallel;
 use crate::observe::Control;
-use rayon::prelude::*;
 
 /// What all problems of one loss on one set of features share.
 pub(crate) struct OnFeatures<'a, T, D> {
@@ -65,17 +65,14 @@ impl<T: Working, D: Device> Judge for OnFeatures<'_, T, D> {
     }
 
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {
-        let points: Vec<(Vec<f64>, Vec<f64>)> = (models.par_iter())
-            .map(|model| {
-                let weight: Vec<f64> = model.weight.iter().map(|w| w * model.c).collect();
-                let theta = feasible(self.loss, self.y, &weight, model.theta);
-                (weight, theta)
-            })
-            .collect();
+        let points = parallel::map(models, |model| {
+            let weight: Vec<f64> = model.weight.iter().map(|w| w * model.c).collect();
+            let theta = feasible(self.loss, self.y, &weight, model.theta);
+            (weight, theta)
+        });
         let thetas: Vec<&[f64]> = points.iter().map(|(_, theta)| &theta[..]).collect();
         let images = self.device.pass_back(self.design, &thetas, Accuracy::Double, control)?;
-        let judged = (models.par_iter().zip(&points).zip(images))
-            .map(|((model, (weight, theta)), image)| self.judged(model, weight, theta, image));
-        Ok(judged.collect())
+        let points = models.iter().zip(&points).zip(images);
+        Ok(parallel::map(points, |((model, (weight, theta)), image)| self.judged(model, weight, theta, image)))
     }
 }

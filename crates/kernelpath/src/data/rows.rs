@@ -1,13 +1,12 @@
 //! Checked views of the data. Nothing is copied: any strides, either precision.
 
 use faer::{Mat, MatRef};
-use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use crate::data::sparse::{Csr, CsrBuf};
 use crate::error::{Error, Result};
-use crate::numeric::threads;
+use crate::numeric::parallel;
 
 /// A borrowed matrix of rows, in the precision and memory order the caller has.
 #[derive(Debug, Clone, Copy)]
@@ -199,12 +198,7 @@ impl<'a> Rows<'a> {
             return Err(Error::Empty { rows, columns });
         }
         let first = |count: usize, least: usize, bad: &(dyn Fn(usize) -> Option<Error> + Sync)| {
-            let found = if threads::is_alone() {
-                (0..count).find_map(bad)
-            } else {
-                (0..count).into_par_iter().with_min_len(least).find_map_first(bad)
-            };
-            found.map_or(Ok(()), Err)
+            parallel::find_first(count, least, bad).map_or(Ok(()), Err)
         };
         // Column by column, if that is the order in memory.
         let by_column = match self {

@@ -1,11 +1,11 @@
 //! Equal rows, merged into one unit with the sum of their weights.
 
-use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use crate::data::rows::Rows;
 use crate::error::Result;
+use crate::numeric::parallel;
 use crate::observe::Control;
 
 /// Units: rows that are equal in every column and in their keys, such as targets, are merged into one unit.
@@ -50,7 +50,7 @@ impl Units {
             x.hash_row(i, &mut hasher);
             Ok(hasher.finish())
         };
-        let hashes = (0..n).into_par_iter().map(hash).collect::<Result<Vec<u64>>>()?;
+        let hashes = parallel::map_numbers(n, HASHED_AT_ONCE, hash).into_iter().collect::<Result<Vec<u64>>>()?;
         let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(n);
         let mut units = Self { representative: Vec::new(), of_row: Vec::with_capacity(n) };
         for (i, hash) in hashes.into_iter().enumerate() {
@@ -107,6 +107,9 @@ impl Units {
         self.representative.is_empty()
     }
 }
+
+/// Rows that a thread hashes at a time: a hash takes too little time to be handed out alone.
+const HASHED_AT_ONCE: usize = 256;
 
 /// Sorts on all threads, in parts between which an interruption is noticed. Two sorted halves are two runs, which the
 /// sort of the whole only has to merge.

@@ -1,7 +1,6 @@
 //! The processor: faer products, shared out among the threads in fixed bands.
 
 use faer::{Mat, MatRef};
-use rayon::prelude::*;
 
 use crate::device::{Block, Device, Spectrum};
 use crate::error::Result;
@@ -12,6 +11,7 @@ use crate::numeric::design::{Accuracy, Design, product};
 use crate::numeric::eigen::eigen;
 use crate::numeric::entry::Entry;
 use crate::numeric::memory;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, vectorise};
 use crate::observe::Control;
 
@@ -27,9 +27,9 @@ fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Result<Mat<f64>> {
     let mut out = zeros(rows, columns)?;
     // Room for the bands.
     memory::check_block(rows * columns * size_of::<R>(), PRODUCT)?;
-    let starts: Vec<usize> = (0..rows).step_by(ROWS_PER_THREAD).collect();
-    let bands: Vec<Mat<R>> =
-        starts.into_par_iter().map(|start| product(a.subrows(start, ROWS_PER_THREAD.min(rows - start)), b)).collect();
+    let bands = parallel::map((0..rows).step_by(ROWS_PER_THREAD), |start| {
+        product(a.subrows(start, ROWS_PER_THREAD.min(rows - start)), b)
+    });
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
         for (part, band) in column.chunks_mut(ROWS_PER_THREAD).zip(&bands) {
@@ -171,7 +171,7 @@ impl Device for Cpu {
 
     fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Mat<f64>, f: &Mat<f64>, b: &[f64]) -> Result<Mat<f64>> {
         let mut out = zeros(f.nrows(), f.ncols())?;
-        columns_mut(&mut out).collect::<Vec<_>>().into_par_iter().enumerate().for_each(|(c, out)| {
+        parallel::for_each(columns_mut(&mut out).enumerate(), |(c, out)| {
             let (f, weight, b) = (f.col_as_slice(c), weight.col_as_slice(c), b[c]);
             loss.vectorised(
                 #[inline(always)]
@@ -210,10 +210,9 @@ impl Device for Cpu {
         curvature: &[f64],
     ) -> Result<Option<Vec<f64>>> {
         let Block { coordinates, ahead, b, b_ahead, momentum } = block;
-        let columns: Vec<Moving> = (columns_mut(coordinates).zip(columns_mut(ahead)))
+        let columns = (columns_mut(coordinates).zip(columns_mut(ahead)))
             .zip(b.iter_mut().zip(b_ahead).zip(momentum))
-            .map(|((last, ahead), ((b, b_ahead), momentum))| Moving { last, ahead, b, b_ahead, momentum })
-            .collect();
+            .map(|((last, ahead), ((b, b_ahead), momentum))| Moving { last, ahead, b, b_ahead, momentum });
         let gap = |(c, (column, &cm)): (usize, (Moving, &f64))| {
             let pulls = pulls.col_as_slice(c);
             vectorise(
@@ -221,7 +220,7 @@ impl Device for Cpu {
                 || column.advance(pulls, spectrum, cm),
             )
         };
-        Ok(Some(columns.into_par_iter().zip(curvature).enumerate().map(gap).collect()))
+        Ok(Some(parallel::map(columns.zip(curvature).enumerate(), gap)))
     }
 }
 

@@ -6,7 +6,6 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 use crate::certify::exact::distinct;
@@ -15,6 +14,7 @@ use crate::error::Result;
 use crate::kernel::gram::Gram;
 use crate::numeric::entry::Entry;
 use crate::numeric::memory;
+use crate::numeric::parallel;
 use crate::observe::Control;
 
 /// Rows of a block, few enough that their entries for a group stay in the second cache.
@@ -87,13 +87,11 @@ pub(crate) fn held_out<T: Entry>(
             (total - distinct.len(), distinct.len())
         })
         .collect();
-    let factors = groups.par_iter().map(|group| factor(group, &models, &columns)).collect::<Result<Vec<Factor>>>()?;
-    let blocks = (wanted.par_chunks(HELD_OUT_ROWS))
-        .map(|rows| {
-            control.check()?;
-            block(gram, &factors, rows, total)
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let factors = parallel::try_map(groups, |group| factor(group, &models, &columns))?;
+    let blocks = parallel::try_map(wanted.chunks(HELD_OUT_ROWS), |rows| {
+        control.check()?;
+        block(gram, &factors, rows, total)
+    })?;
     let values = |machine: usize| {
         let kept = machines[machine];
         let mut f = vec![Vec::new(); kept.coef.len()];
@@ -110,7 +108,7 @@ pub(crate) fn held_out<T: Entry>(
         }
         f
     };
-    Ok((0..machines.len()).into_par_iter().map(values).collect())
+    Ok(parallel::map(0..machines.len(), values))
 }
 
 type Models<'a> = (Vec<&'a [f64]>, Vec<(usize, f64)>);

@@ -3,7 +3,6 @@
 //! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the fold's out-of-fold scores
 //! are the f of its held-out rows.
 
-use rayon::prelude::*;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -30,6 +29,7 @@ use crate::kernel::gram::Gram;
 use crate::kernel::shape::KernelFn;
 use crate::numeric::cholesky::Working;
 use crate::numeric::memory;
+use crate::numeric::parallel;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::{Control, Phase};
@@ -209,11 +209,12 @@ fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Resu
             fits.push((k, assemble(request, &tasks[k], ground, of_task, Some(values))?));
         }
     }
-    let solved = alone.par_iter().map(|&k| ground.solve(request, &tasks[k])).collect::<Result<Vec<Solved>>>()?;
+    let solved = parallel::try_map(&alone, |&k| ground.solve(request, &tasks[k]))?;
     let values = if solved.is_empty() { Vec::new() } else { ground.held_out(request, &solved)? };
-    let assembled = (alone.into_par_iter().zip(solved).zip(values))
-        .map(|((k, solved), values)| Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?)));
-    fits.extend(assembled.collect::<Result<Vec<_>>>()?);
+    let assembled = parallel::try_map(alone.into_iter().zip(solved).zip(values), |((k, solved), values)| {
+        Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?))
+    })?;
+    fits.extend(assembled);
     fits.sort_by_key(|(k, _)| *k);
     Ok(fits.into_iter().map(|(_, fit)| fit).collect())
 }

@@ -1,8 +1,6 @@
 //! The certificate of a returned model, recomputed from the rows in double precision. Of the fit, only the coefficients
 //! are trusted.
 
-use rayon::prelude::*;
-
 use crate::certify::certificate::{Certificate, Claim, certify, losses};
 use crate::certify::record::Settings;
 use crate::data::rows::Rows;
@@ -20,6 +18,7 @@ use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
 use crate::loss::softmax::Softmax;
 use crate::numeric::memory::pool;
+use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::nystrom::approximation::Nystrom;
 use crate::observe::Control;
@@ -208,22 +207,19 @@ fn expansions(
 ) -> Result<Vec<Vec<f64>>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
     let shift = shift_for(kernel, x, z, &all);
-    let blocks = a
-        .par_chunks(TILE)
-        .map_init(Tile::default, |tile, rows| {
-            let mut sums = vec![vec![0.0; rows.len()]; columns.len()];
-            for (k, others) in b.chunks(TILE).enumerate() {
-                control.check()?;
-                tile.evaluate(x, rows, z, others, &shift, kernel);
-                for (sums, column) in sums.iter_mut().zip(columns) {
-                    let column = &column[k * TILE..k * TILE + others.len()];
-                    for (sum, values) in sums.iter_mut().zip(tile.values.chunks_exact(others.len())) {
-                        *sum += dot(values, column);
-                    }
+    let blocks = parallel::try_map_with(a.chunks(TILE), |tile: &mut Tile, rows| {
+        let mut sums = vec![vec![0.0; rows.len()]; columns.len()];
+        for (k, others) in b.chunks(TILE).enumerate() {
+            control.check()?;
+            tile.evaluate(x, rows, z, others, &shift, kernel);
+            for (sums, column) in sums.iter_mut().zip(columns) {
+                let column = &column[k * TILE..k * TILE + others.len()];
+                for (sum, values) in sums.iter_mut().zip(tile.values.chunks_exact(others.len())) {
+                    *sum += dot(values, column);
                 }
             }
-            Ok(sums)
-        })
-        .collect::<Result<Vec<_>>>()?;
+        }
+        Ok(sums)
+    })?;
     Ok((0..columns.len()).map(|c| blocks.iter().flat_map(|block| block[c].iter().copied()).collect()).collect())
 }

@@ -2,16 +2,16 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Measure};
 use crate::kernel::tile::{TILE, Tile, shift_for};
 use crate::numeric::entry::Entry;
+use crate::numeric::memory;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot_in_lanes, vectorise};
 use crate::numeric::threads::pooled_if_worth;
-use crate::numeric::{memory, threads};
 use crate::observe::Control;
 
 /// The kernel between rows of `x` and rows of `z`, row after row. If there is much to compute, it is shared out among
@@ -179,10 +179,8 @@ fn for_each_band(
         return Ok(());
     }
     let rows: Vec<usize> = (0..x.nrows()).collect();
-    if threads::is_alone() {
-        return rows.chunks(TILE).zip(out.chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band));
-    }
-    rows.par_chunks(TILE).zip(out.par_chunks_mut(TILE * width)).try_for_each(|(rows, band)| work(rows, band))
+    let bands = rows.chunks(TILE).zip(out.chunks_mut(TILE * width));
+    parallel::try_for_each(bands, |(rows, band)| work(rows, band))
 }
 
 /// Flops of a kernel value beside those for the entries of its rows: mostly those of an exponential.

@@ -2,7 +2,6 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
@@ -10,7 +9,7 @@ use crate::kernel::gram::overflow;
 use crate::kernel::shape::KernelFn;
 use crate::kernel::tile::{TILE, Tile, shift_for};
 use crate::numeric::entry::{Entry, residue};
-use crate::numeric::threads;
+use crate::numeric::parallel;
 use crate::observe::{Control, Phase};
 
 /// Rows that one thread turns into features at a time: enough to make packing the landmarks cheap beside the products.
@@ -80,13 +79,7 @@ impl Map<'_> {
             control.advance(1);
             Ok(())
         };
-        if threads::is_alone() {
-            let mut scratch = Default::default();
-            let mut blocks = rows.chunks(MAPPED_ROWS).zip(out.chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
-            return blocks.try_for_each(|((rows, out), residues)| fill(&mut scratch, rows, out, residues));
-        }
-        let blocks = rows.par_chunks(MAPPED_ROWS).zip(out.par_chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
-        blocks
-            .try_for_each_init(Default::default, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
+        let blocks = rows.chunks(MAPPED_ROWS).zip(out.chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
+        parallel::try_for_each_with(blocks, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
     }
 }

@@ -1,7 +1,5 @@
 //! The kernel matrix that every fold, every C and the refit share, and its memory plan.
 
-use rayon::prelude::*;
-
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::pairs::Pairs;
@@ -10,6 +8,7 @@ use crate::kernel::tile::{TILE, Tile, chunk, shift_for};
 use crate::numeric::cholesky::Cholesky;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
 use crate::numeric::memory::{Shortage, has_room, zeroed};
+use crate::numeric::parallel;
 use crate::numeric::threads::pooled;
 use crate::observe::{Control, Phase};
 
@@ -84,7 +83,7 @@ impl<T: Entry> Gram<T> {
         let stride = gram.stride;
         let (target, residues) = (SharedMut(gram.values.as_mut_ptr()), SharedMut(gram.residues.as_mut_ptr()));
         control.begin(Phase::Kernel, tiles.len());
-        tiles.par_iter().enumerate().try_for_each_init(Tile::default, |tile, (at, &(ti, tj))| {
+        parallel::try_for_each_with(tiles.iter().enumerate(), |tile: &mut Tile, (at, &(ti, tj))| {
             control.check()?;
             if control.out_of_time() {
                 let budget = control.budget_seconds().unwrap_or(0.0);

@@ -4,12 +4,12 @@
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matmul};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::kernel::gram::Gram;
 use crate::numeric::cholesky::Cholesky;
 use crate::numeric::entry::Entry;
+use crate::numeric::parallel;
 use crate::numeric::simd::vectorise;
 use crate::numeric::{memory, skinny};
 use crate::observe::Control;
@@ -87,7 +87,7 @@ impl LowRank {
         }
         let rank = columns.len() / n;
         let mut values: Vec<f64> = memory::zeros(n * rank, PRECONDITIONER)?;
-        values.par_chunks_mut((PIVOT_ROWS * rank).max(1)).enumerate().for_each(|(band, rows)| {
+        parallel::for_each(values.chunks_mut((PIVOT_ROWS * rank).max(1)).enumerate(), |(band, rows)| {
             for (q, column) in columns.chunks_exact(n).enumerate() {
                 for (row, value) in rows.chunks_exact_mut(rank).zip(&column[band * PIVOT_ROWS..]) {
                     row[q] = *value;
@@ -109,7 +109,7 @@ impl LowRank {
     /// The preconditioner for columns with these curvatures. A single curvature, at least as large as that of every
     /// column, serves them all.
     pub(crate) fn precondition(&self, curvatures: &[Vec<f64>], control: &Control) -> Result<Woodbury<'_>> {
-        let inner = curvatures.par_iter().map(|curvature| self.inner(curvature, control)).collect::<Result<_>>()?;
+        let inner = parallel::try_map(curvatures, |curvature| self.inner(curvature, control))?;
         Ok(Woodbury { factor: self, inner })
     }
 
@@ -180,14 +180,14 @@ impl Woodbury<'_> {
             return vectors.iter().map(|of| of.vector.to_vec()).collect();
         }
         let mut scaled = vec![0.0; n * vectors.len()];
-        scaled.par_chunks_mut(n).zip(vectors).for_each(|(scaled, of)| {
+        parallel::for_each(scaled.chunks_mut(n).zip(vectors), |(scaled, of)| {
             scaled.iter_mut().zip(of.root).zip(of.vector).for_each(|((scaled, s), v)| *scaled = s * v);
         });
         // FᵀS½v, band by band.
-        let bands = self.factor.values.par_chunks(PIVOT_ROWS * rank).enumerate();
-        let parts: Vec<Vec<f64>> = bands
-            .map(|(band, rows)| skinny::transposed(rows, rank, rows.len() / rank, band * PIVOT_ROWS, &scaled, n))
-            .collect();
+        let bands = self.factor.values.chunks(PIVOT_ROWS * rank).enumerate();
+        let parts = parallel::map(bands, |(band, rows)| {
+            skinny::transposed(rows, rank, rows.len() / rank, band * PIVOT_ROWS, &scaled, n)
+        });
         let mut inner = vec![0.0; rank * vectors.len()];
         for part in parts {
             inner.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
@@ -195,18 +195,17 @@ impl Woodbury<'_> {
         if let [one] = &self.inner[..] {
             one.solve(&mut inner, rank);
         } else {
-            inner.par_chunks_mut(rank).zip(vectors).for_each(|(part, of)| {
+            parallel::for_each(inner.chunks_mut(rank).zip(vectors), |(part, of)| {
                 self.inner[of.column].solve(part, rank);
             });
         }
-        let rows = self.factor.values.par_chunks(PIVOT_ROWS * rank);
-        let tiles: Vec<Vec<f64>> =
-            rows.map(|part| skinny::product(part, rank, part.len() / rank, &inner, rank)).collect();
+        let rows = self.factor.values.chunks(PIVOT_ROWS * rank);
+        let tiles = parallel::map(rows, |part| skinny::product(part, rank, part.len() / rank, &inner, rank));
         let product = stacked(&tiles, vectors.len());
         let result = |(of, product): (&Of, &[f64])| {
             of.vector.iter().zip(of.root).zip(product).map(|((v, s), p)| v - s * p).collect()
         };
-        vectors.par_iter().zip(product.par_chunks(n)).map(result).collect()
+        parallel::map(vectors.iter().zip(product.chunks(n)), result)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::kernel::gram::Gram;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::{Entry, corrected};
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, vectorise};
 use crate::numeric::skinny;
 use crate::observe::Control;
@@ -70,14 +70,11 @@ impl<T: Entry> Gram<T> {
             return Ok(Vec::new());
         }
         let used: Vec<usize> = (0..self.n).filter(|&i| b.iter().any(|c| c[i] != 0.0)).collect();
-        let bands: Vec<usize> = (0..self.n).step_by(PRODUCT_BAND).collect();
-        let tiles = bands
-            .into_par_iter()
-            .map_init(<(Vec<f64>, Vec<f64>)>::default, |(left, right), start| {
-                control.check()?;
-                Ok(self.times_band(start, b, &used, left, right))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let bands = (0..self.n).step_by(PRODUCT_BAND);
+        let tiles = parallel::try_map_with(bands, |(left, right): &mut (Vec<f64>, Vec<f64>), start| {
+            control.check()?;
+            Ok(self.times_band(start, b, &used, left, right))
+        })?;
         let mut products = vec![Vec::with_capacity(self.n); b.len()];
         for tile in tiles {
             for (product, column) in products.iter_mut().zip(tile.chunks_exact(tile.len() / b.len())) {
@@ -90,12 +87,11 @@ impl<T: Entry> Gram<T> {
     /// Kβ, summed in [`PADDING`] lanes: slower than a product of matrices, but with less rounding.
     pub(crate) fn times_in_lanes(&self, beta: &[f64], control: &Control) -> Result<Vec<f64>> {
         control.check()?;
-        let product = |row: &mut Vec<f64>, i: usize| {
+        parallel::try_map_with(0..self.n, |row: &mut Vec<f64>, i| {
             row.resize(self.n, 0.0);
             self.copy_row(i, 0, row);
-            dot(row, beta)
-        };
-        Ok((0..self.n).into_par_iter().map_init(Vec::new, product).collect())
+            Ok(dot(row, beta))
+        })
     }
 
     /// K·B in the precision of K, on all threads. Each band of rows is computed by one thread.
@@ -106,31 +102,28 @@ impl<T: Entry> Gram<T> {
         let right: Vec<T> = b.iter().flat_map(|column| column.iter().map(|&v| T::narrow(v))).collect();
         let bands: Vec<usize> = (0..self.n).step_by(APPLY_BAND).collect();
         // For each band, its rows of the product, and what it adds to the rows below.
-        let tiles = bands
-            .par_iter()
-            .map(|&start| {
-                control.check()?;
-                let height = APPLY_BAND.min(self.n - start);
-                let rows = &self.values[start * self.stride..];
-                if b.len() <= skinny::FEW {
-                    return Ok(if self.n > IN_CACHE {
-                        skinny::symmetric(rows, self.stride, start, height, &right, self.n)
-                    } else {
-                        (skinny::product(rows, self.stride, height, &right, self.n), Vec::new())
-                    });
-                }
-                let mut out = vec![T::default(); height * b.len()];
-                matmul(
-                    MatMut::from_column_major_slice_mut(&mut out, height, b.len()),
-                    Accum::Replace,
-                    MatRef::from_row_major_slice_with_stride(rows, height, self.n, self.stride),
-                    MatRef::from_column_major_slice(&right, self.n, b.len()),
-                    T::narrow(1.0),
-                    Par::Seq,
-                );
-                Ok((out, Vec::new()))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let tiles = parallel::try_map(&bands, |&start| {
+            control.check()?;
+            let height = APPLY_BAND.min(self.n - start);
+            let rows = &self.values[start * self.stride..];
+            if b.len() <= skinny::FEW {
+                return Ok(if self.n > IN_CACHE {
+                    skinny::symmetric(rows, self.stride, start, height, &right, self.n)
+                } else {
+                    (skinny::product(rows, self.stride, height, &right, self.n), Vec::new())
+                });
+            }
+            let mut out = vec![T::default(); height * b.len()];
+            matmul(
+                MatMut::from_column_major_slice_mut(&mut out, height, b.len()),
+                Accum::Replace,
+                MatRef::from_row_major_slice_with_stride(rows, height, self.n, self.stride),
+                MatRef::from_column_major_slice(&right, self.n, b.len()),
+                T::narrow(1.0),
+                Par::Seq,
+            );
+            Ok((out, Vec::new()))
+        })?;
         let column = |c: usize| {
             let mut column = vec![0.0; self.n];
             for (&start, (own, below)) in bands.iter().zip(&tiles) {
@@ -143,7 +136,7 @@ impl<T: Entry> Gram<T> {
             }
             column
         };
-        Ok((0..b.len()).into_par_iter().map(column).collect())
+        Ok(parallel::map(0..b.len(), column))
     }
 
     /// The rows from `start` of K·B, column after column.

@@ -1,8 +1,7 @@
 //! Preconditioned conjugate gradients on several systems at once, so that each pass over the matrix serves them all.
 
-use rayon::prelude::*;
-
 use crate::error::Result;
+use crate::numeric::parallel;
 
 /// One system, and where its solution stands.
 pub(crate) trait Conjugate: Send + Sync {
@@ -30,7 +29,7 @@ pub(crate) fn conjugate_gradients<S: Conjugate>(
         }
         let searches: Vec<&[f64]> = open.iter().map(|system| system.to_multiply()).collect();
         let products = times(&searches)?;
-        open.par_iter_mut().zip(&products).for_each(|(system, product)| system.advance(product));
+        parallel::for_each(open.iter_mut().zip(&products), |(system, product)| system.advance(product));
         open.retain(|system| !system.is_done());
     }
     Ok(())

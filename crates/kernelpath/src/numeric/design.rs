@@ -5,7 +5,6 @@
 use faer::linalg::matmul::triangular::BlockStructure;
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatRef, Par};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -13,6 +12,7 @@ use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::corrected;
 use crate::numeric::memory::Zeroable;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot_in_lanes, vectorise};
 use crate::numeric::{memory, skinny};
 use crate::observe::Control;
@@ -87,11 +87,9 @@ impl<'a, T: Working> Design<'a, T> {
         widened(&self.values[at.clone()], if self.residues.is_empty() { &[] } else { &self.residues[at] })
     }
 
-    fn bands(&self) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    fn bands(&self) -> impl Iterator<Item = Range<usize>> {
         let n = self.n;
-        (0..n.div_ceil(DESIGN_BAND))
-            .into_par_iter()
-            .map(move |band| band * DESIGN_BAND..n.min((band + 1) * DESIGN_BAND))
+        (0..n).step_by(DESIGN_BAND).map(move |start| start..n.min(start + DESIGN_BAND))
     }
 
     /// A copy of some rows, for products of this accuracy.
@@ -137,19 +135,16 @@ impl<'a, T: Working> Design<'a, T> {
         control: &Control,
     ) -> Result<Vec<Vec<f64>>> {
         let columns = w.len() / self.rank;
-        let tiles = self
-            .bands()
-            .map(|rows| {
-                control.check()?;
-                Ok(rows_times(&band(rows), self.rank, w))
-            })
-            .collect::<Result<Vec<Vec<R>>>>()?;
+        let tiles = parallel::try_map(self.bands(), |rows| {
+            control.check()?;
+            Ok(rows_times(&band(rows), self.rank, w))
+        })?;
         let column = |c: usize| {
             let mut column = Vec::with_capacity(self.n);
             skinny::column(&tiles, c, columns).for_each(|part| column.extend(part.iter().map(|value| value.wide())));
             column
         };
-        Ok((0..columns).into_par_iter().map(column).collect())
+        Ok(parallel::map(0..columns, column))
     }
 
     /// Zᵀ·V, column by column. If many rows of V are 0 in all columns, these rows of Z are not read.
@@ -162,21 +157,18 @@ impl<'a, T: Working> Design<'a, T> {
         if most {
             rows = (0..self.n).collect();
         }
-        let parts = rows
-            .par_chunks(DESIGN_BAND)
-            .map(|rows| {
-                control.check()?;
-                let gathered = if most { None } else { Some(self.gather(rows, accuracy)?) };
-                let (from, range) = match &gathered {
-                    None => (*self, rows[0]..rows[0] + rows.len()),
-                    Some(gathered) => (gathered.design(), 0..rows.len()),
-                };
-                Ok(match accuracy {
-                    Accuracy::Working => widened(&columns_times(from.band(range), self.rank, &parts_of(v, rows)), &[]),
-                    Accuracy::Double => columns_times(&from.wide_band(range), self.rank, &parts_of(v, rows)),
-                })
+        let parts = parallel::try_map(rows.chunks(DESIGN_BAND), |rows| {
+            control.check()?;
+            let gathered = if most { None } else { Some(self.gather(rows, accuracy)?) };
+            let (from, range) = match &gathered {
+                None => (*self, rows[0]..rows[0] + rows.len()),
+                Some(gathered) => (gathered.design(), 0..rows.len()),
+            };
+            Ok(match accuracy {
+                Accuracy::Working => widened(&columns_times(from.band(range), self.rank, &parts_of(v, rows)), &[]),
+                Accuracy::Double => columns_times(&from.wide_band(range), self.rank, &parts_of(v, rows)),
             })
-            .collect::<Result<Vec<Vec<f64>>>>()?;
+        })?;
         let mut sum = vec![0.0; self.rank * v.len()];
         for part in parts {
             sum.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
@@ -207,37 +199,34 @@ impl<'a, T: Working> Design<'a, T> {
     pub fn curvature<R: Working>(&self, s: &[f64], groups: usize, control: &Control) -> Result<Mat<R>> {
         let order = self.rank + 1;
         let rows: Vec<usize> = (0..self.n).filter(|&i| s[i] > 0.0).collect();
-        let chunks: Vec<&[usize]> = rows.chunks(rows.len().div_ceil(groups).max(1)).collect();
-        let parts = chunks
-            .into_par_iter()
-            .map(|chunk| {
-                let mut part = memory::matrix(order, order, "a curvature of the features", |_, _| R::default())?;
-                for rows in chunk.chunks(DESIGN_BAND) {
-                    control.check()?;
-                    let mut scaled = Mat::<R>::zeros(order, rows.len());
-                    for (c, &i) in rows.iter().enumerate() {
-                        let root = s[i].sqrt();
-                        let column = scaled.col_as_slice_mut(c);
-                        column[self.rank] = R::narrow(root);
-                        for (scaled, z) in column.iter_mut().zip(self.row(i)) {
-                            *scaled = R::narrow(root * z.wide());
-                        }
+        let chunks = rows.chunks(rows.len().div_ceil(groups).max(1));
+        let parts = parallel::try_map(chunks, |chunk| {
+            let mut part = memory::matrix(order, order, "a curvature of the features", |_, _| R::default())?;
+            for rows in chunk.chunks(DESIGN_BAND) {
+                control.check()?;
+                let mut scaled = Mat::<R>::zeros(order, rows.len());
+                for (c, &i) in rows.iter().enumerate() {
+                    let root = s[i].sqrt();
+                    let column = scaled.col_as_slice_mut(c);
+                    column[self.rank] = R::narrow(root);
+                    for (scaled, z) in column.iter_mut().zip(self.row(i)) {
+                        *scaled = R::narrow(root * z.wide());
                     }
-                    triangular::matmul(
-                        part.as_mut(),
-                        BlockStructure::TriangularUpper,
-                        Accum::Add,
-                        scaled.as_ref(),
-                        BlockStructure::Rectangular,
-                        scaled.transpose(),
-                        BlockStructure::Rectangular,
-                        R::narrow(1.0),
-                        Par::Seq,
-                    );
                 }
-                Ok(part)
-            })
-            .collect::<Result<Vec<Mat<R>>>>()?;
+                triangular::matmul(
+                    part.as_mut(),
+                    BlockStructure::TriangularUpper,
+                    Accum::Add,
+                    scaled.as_ref(),
+                    BlockStructure::Rectangular,
+                    scaled.transpose(),
+                    BlockStructure::Rectangular,
+                    R::narrow(1.0),
+                    Par::Seq,
+                );
+            }
+            Ok(part)
+        })?;
         let add = |mut sum: Mat<R>, part: Mat<R>| {
             sum += part;
             sum
@@ -271,8 +260,8 @@ fn curved_times<T: Working, R: Working>(values: &[T], s: &[f64], p: &[f64], shif
 fn gathered<V: Zeroable + Send + Sync>(values: &[V], rows: &[usize], length: usize) -> Result<Vec<V>> {
     let mut copy: Vec<V> = memory::zeros(rows.len() * length, "a copy of the features of some rows")?;
     let length = length.max(1);
-    let bands = copy.par_chunks_mut(DESIGN_BAND * length).zip(rows.par_chunks(DESIGN_BAND));
-    bands.for_each(|(copy, rows)| {
+    let bands = copy.chunks_mut(DESIGN_BAND * length).zip(rows.chunks(DESIGN_BAND));
+    parallel::for_each(bands, |(copy, rows)| {
         for (target, &i) in copy.chunks_exact_mut(length).zip(rows) {
             target.copy_from_slice(&values[i * length..(i + 1) * length]);
         }
@@ -324,7 +313,7 @@ fn parts_of<R: Working>(columns: &[&[f64]], rows: &[usize]) -> Vec<R> {
 /// Rows that are not 0 in every column.
 pub(crate) fn with_numbers(columns: &[&[f64]]) -> Vec<usize> {
     let mut numbers = vec![false; columns.first().map_or(0, |column| column.len())];
-    numbers.par_chunks_mut(DESIGN_BAND).enumerate().for_each(|(band, numbers)| {
+    parallel::for_each(numbers.chunks_mut(DESIGN_BAND).enumerate(), |(band, numbers)| {
         for column in columns {
             numbers.iter_mut().zip(&column[band * DESIGN_BAND..]).for_each(|(number, value)| *number |= *value != 0.0);
         }

@@ -4,8 +4,6 @@
 //! for them forever. A call with much to do starts threads of its own, which end with the call. A call with little to
 //! do works on the calling thread, and so does everything that is called outside of a pool.
 
-use rayon::prelude::*;
-
 use crate::error::Result;
 use crate::numeric::memory;
 
@@ -60,16 +58,6 @@ pub(crate) fn pooled_if_worth<R: Send>(
     if are_few(flops) { work() } else { pooled(threads, work) }
 }
 
-/// Applies `of` to each number below `count`, on the threads of the current pool. A thread takes at least `least`
-/// numbers at a time.
-pub(crate) fn map<R: Send>(count: usize, least: usize, of: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    if is_alone() {
-        (0..count).map(of).collect()
-    } else {
-        (0..count).into_par_iter().with_min_len(least).map(of).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,12 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_are_mapped_in_order_alone_and_in_a_pool() {
-        let squares = || map(100, 7, |k| k * k);
-        assert!(is_alone());
-        let alone = squares();
-        let inside = pooled(2, || Ok((is_alone(), squares()))).unwrap();
-        assert_eq!(inside, (false, alone));
+    fn much_work_is_done_in_a_pool() {
+        assert!(is_alone() && !pooled(2, || Ok(is_alone())).unwrap());
         assert!(pooled_if_worth(2, 1.0, || Ok(is_alone())).unwrap());
         assert!(!pooled_if_worth(2, 1e12, || Ok(is_alone())).unwrap());
     }

@@ -4,7 +4,6 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatRef, Par};
 use fs4::FileExt;
 use memmap2::MmapMut;
-use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::Path;
@@ -20,6 +19,7 @@ use crate::numeric::design::Design;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
 use crate::numeric::memory;
 use crate::numeric::memory::{Shortage, zeroed};
+use crate::numeric::parallel;
 use crate::numeric::threads::{pooled, pooled_if_worth};
 use crate::nystrom::approximation::{Nystrom, bytes_to_find};
 use crate::observe::Control;
@@ -156,7 +156,8 @@ impl<T: Entry> Features<T> {
             a.iter_mut().zip(b).for_each(|(a, b)| *a = a.max(b));
             a
         };
-        self.all().par_chunks(MAPPED_ROWS * self.rank).map(of_block).reduce(|| vec![0.0; self.rank], larger)
+        let parts = parallel::map(self.all().chunks(MAPPED_ROWS * self.rank), of_block);
+        parts.into_iter().fold(vec![0.0; self.rank], larger)
     }
 
     /// How far each feature may be from its value in double precision: one standard error.
@@ -176,34 +177,34 @@ impl<T: Entry> Features<T> {
     /// and features far from 0 would hide b.
     pub(crate) fn centre(&mut self) -> Vec<f64> {
         let (n, rank) = (self.n, self.rank);
-        let parts: Vec<Vec<f64>> = self
-            .all()
-            .par_chunks(MAPPED_ROWS * rank)
-            .map(|block| {
-                let mut sum = vec![0.0; rank];
-                for row in block.chunks_exact(rank) {
-                    sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value.wide());
-                }
-                sum
-            })
-            .collect();
+        let parts = parallel::map(self.all().chunks(MAPPED_ROWS * rank), |block| {
+            let mut sum = vec![0.0; rank];
+            for row in block.chunks_exact(rank) {
+                sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value.wide());
+            }
+            sum
+        });
         let mut mean = vec![0.0; rank];
         for part in parts {
             mean.iter_mut().zip(part).for_each(|(mean, sum)| *mean += sum / n as f64);
         }
         let (values, residues) = self.parts_mut();
         if T::IS_ROUGH {
-            let rows = values.par_chunks_mut(rank).zip(residues.par_chunks_mut(rank));
-            rows.for_each(|(row, residues)| {
-                for ((value, r), mean) in row.iter_mut().zip(residues).zip(&mean) {
-                    let centred = corrected(*value, *r) - mean;
-                    *value = T::narrow(centred);
-                    *r = residue(centred, *value);
+            let blocks = values.chunks_mut(MAPPED_ROWS * rank).zip(residues.chunks_mut(MAPPED_ROWS * rank));
+            parallel::for_each(blocks, |(block, residues)| {
+                for (row, residues) in block.chunks_exact_mut(rank).zip(residues.chunks_exact_mut(rank)) {
+                    for ((value, r), mean) in row.iter_mut().zip(residues).zip(&mean) {
+                        let centred = corrected(*value, *r) - mean;
+                        *value = T::narrow(centred);
+                        *r = residue(centred, *value);
+                    }
                 }
             });
         } else {
-            values.par_chunks_mut(rank).for_each(|row| {
-                row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = T::narrow(value.wide() - mean));
+            parallel::for_each(values.chunks_mut(MAPPED_ROWS * rank), |block| {
+                for row in block.chunks_exact_mut(rank) {
+                    row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = T::narrow(value.wide() - mean));
+                }
             });
         }
         mean

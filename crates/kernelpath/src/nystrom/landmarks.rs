@@ -4,13 +4,13 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use fastrand::Rng;
-use rayon::prelude::*;
 
 use crate::data::rows::{Rows, RowsBuf};
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Measure, Shape};
 use crate::kernel::tile::{TILE, Tile, pack, shift_for};
 use crate::numeric::memory;
+use crate::numeric::parallel;
 use crate::numeric::simd::vectorise;
 use crate::observe::{Control, Phase};
 
@@ -232,12 +232,12 @@ fn rp_cholesky(
         if !new.is_empty() {
             let known = across(&new);
             let columns: Vec<usize> = new.iter().map(|&s| rows[s]).collect();
-            let bands = factor.par_chunks_mut(TILE * count).zip(left.par_chunks_mut(TILE)).zip(rows.par_chunks(TILE));
-            bands.try_for_each_init(Tile::default, |tile, ((factor, left), rows)| {
+            let bands = factor.chunks_mut(TILE * count).zip(left.chunks_mut(TILE)).zip(rows.chunks(TILE));
+            parallel::try_for_each_with(bands, |tile: &mut Tile, ((factor, left), rows)| {
                 control.check()?;
                 tile.evaluate(x, rows, x, &columns, &shift, kernel);
                 explain(&mut tile.values, factor, left, (&known, &lower), tiny);
-                Ok::<(), Error>(())
+                Ok(())
             })?;
         }
         // Rows that are chosen, or turned out to be exhausted, are not drawn again.
@@ -360,14 +360,14 @@ fn seed_centres(
     let mut new = seeds.clone();
     let mut tile = Tile::default();
     loop {
-        let bands = nearest.par_chunks_mut(TILE).zip(rows.par_chunks(TILE));
-        bands.try_for_each_init(Tile::default, |tile, (nearest, rows)| {
+        let bands = nearest.chunks_mut(TILE).zip(rows.chunks(TILE));
+        parallel::try_for_each_with(bands, |tile: &mut Tile, (nearest, rows)| {
             control.check()?;
             tile.compare(x, rows, x, &new, shift, Measure::SquaredDistances);
             for (nearest, distances) in nearest.iter_mut().zip(tile.values.chunks_exact(new.len())) {
                 *nearest = distances.iter().fold(*nearest, |a, d| a.min(*d));
             }
-            Ok::<(), Error>(())
+            Ok(())
         })?;
         control.advance(new.len());
         let proposals = draw(&sample.weighted(&nearest), PROPOSALS.min(count - seeds.len()), rng);
@@ -396,23 +396,20 @@ fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], cont
     }
     let all: Vec<usize> = (0..centres.nrows()).collect();
     let mut labels = vec![(f64::INFINITY, 0); rows.len()];
-    labels.par_chunks_mut(TILE).zip(rows.par_chunks(TILE)).try_for_each_init(
-        Tile::default,
-        |tile, (labels, rows)| {
-            for columns in all.chunks(TILE) {
-                control.check()?;
-                tile.compare(x, rows, centres, columns, shift, Measure::SquaredDistances);
-                for (best, distances) in labels.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
-                    for (&column, &distance) in columns.iter().zip(distances) {
-                        if distance < best.0 {
-                            *best = (distance, column);
-                        }
+    parallel::try_for_each_with(labels.chunks_mut(TILE).zip(rows.chunks(TILE)), |tile: &mut Tile, (labels, rows)| {
+        for columns in all.chunks(TILE) {
+            control.check()?;
+            tile.compare(x, rows, centres, columns, shift, Measure::SquaredDistances);
+            for (best, distances) in labels.iter_mut().zip(tile.values.chunks_exact(columns.len())) {
+                for (&column, &distance) in columns.iter().zip(distances) {
+                    if distance < best.0 {
+                        *best = (distance, column);
                     }
                 }
             }
-            Ok::<(), Error>(())
-        },
-    )?;
+        }
+        Ok(())
+    })?;
     Ok(labels.into_iter().map(|(_, label)| label).collect())
 }
 
@@ -434,31 +431,28 @@ fn nearest_dense_centres(
     let single = |wide: &[f64]| wide.iter().map(|v| (v / largest) as f32).collect::<Vec<f32>>();
     let right = single(&wide);
     let half: Vec<f32> = norms.iter().map(|norm| (0.5 * norm / largest / largest) as f32).collect();
-    let labels = rows
-        .par_chunks(TILE)
-        .map(|rows| {
-            control.check()?;
-            let (mut wide, mut norms) = (Vec::new(), Vec::new());
-            pack(x, rows, shift, &mut wide, &mut norms);
-            let left = single(&wide);
-            let mut products = Mat::<f32>::zeros(count, rows.len());
-            matmul(
-                products.as_mut(),
-                Accum::Replace,
-                MatRef::from_row_major_slice(&right, count, p),
-                MatRef::from_row_major_slice(&left, rows.len(), p).transpose(),
-                1.0,
-                Par::Seq,
-            );
-            let nearest = |i: usize| {
-                vectorise(
-                    #[inline(always)]
-                    || least_difference(&half, products.col_as_slice(i)),
-                )
-            };
-            Ok((0..rows.len()).map(nearest).collect())
-        })
-        .collect::<Result<Vec<Vec<usize>>>>()?;
+    let labels = parallel::try_map(rows.chunks(TILE), |rows| {
+        control.check()?;
+        let (mut wide, mut norms) = (Vec::new(), Vec::new());
+        pack(x, rows, shift, &mut wide, &mut norms);
+        let left = single(&wide);
+        let mut products = Mat::<f32>::zeros(count, rows.len());
+        matmul(
+            products.as_mut(),
+            Accum::Replace,
+            MatRef::from_row_major_slice(&right, count, p),
+            MatRef::from_row_major_slice(&left, rows.len(), p).transpose(),
+            1.0,
+            Par::Seq,
+        );
+        let nearest = |i: usize| {
+            vectorise(
+                #[inline(always)]
+                || least_difference(&half, products.col_as_slice(i)),
+            )
+        };
+        Ok((0..rows.len()).map(nearest).collect::<Vec<usize>>())
+    })?;
     Ok(labels.concat())
 }
 

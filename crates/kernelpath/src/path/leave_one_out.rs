@@ -3,11 +3,10 @@
 //! That solution is a start that is mostly near. A problem that does not converge from there is solved once more like a
 //! fold: along the path, starting from the constant model.
 
-use rayon::prelude::*;
-
 use crate::certify::ledger::{Judge, Judged, Keeps, Kept, Ledger, Model, Problem};
 use crate::certify::record::{Record, Status};
 use crate::error::Result;
+use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::path::schedule::{Workers, solve};
 use crate::solver::engine::{Engine, LeftOutRows, Whole, WithoutOne};
@@ -53,7 +52,7 @@ pub(crate) fn leave_one_out<E: Engine, J: Judge>(
     let all = [Problem { weight: rows.weight.into(), keeps: Keeps::All }];
     let of_c = |k: usize| engines(&all)?.iter_mut().next().map_or_else(|| Ok(Vec::new()), |engine| at_c(engine, k));
     let mut by_c = if E::ALONE {
-        (0..cs.len()).into_par_iter().with_max_len(1).map(of_c).collect::<Result<Vec<_>>>()?
+        parallel::try_map(0..cs.len(), of_c)?
     } else {
         let mut engines = engines(&all)?;
         (0..cs.len()).map(|k| at_c(&mut engines[0], k)).collect::<Result<Vec<_>>>()?

@@ -1,10 +1,9 @@
 //! The loop over C: order, leaps between distant C's, warm starts, certificates, and the retry when rounding hid a gap.
 
-use rayon::prelude::*;
-
-use crate::certify::ledger::{Judge, Ledger, Solution, Taken};
+use crate::certify::ledger::{Judge, Ledger, Solution};
 use crate::certify::record::Status;
 use crate::error::Result;
+use crate::numeric::parallel;
 use crate::numeric::steps::{leaps, rising};
 use crate::observe::Control;
 use crate::solver::engine::{Engine, Goal, Job};
@@ -96,7 +95,7 @@ impl<E: Engine> Sweep<E> {
             let known: Vec<(f64, &E::Point)> = past.iter().map(|(c, points)| (*c, &points[at % group])).collect();
             Job { c: cs[at / group], point: engine.start(&known, cs[at / group]) }
         };
-        let mut jobs: Vec<Job<E::Point>> = (0..cs.len() * group).into_par_iter().map(start).collect();
+        let mut jobs = parallel::map(0..cs.len() * group, start);
         self.engine.solve(&mut jobs, goal)?;
         Ok(jobs)
     }
@@ -129,12 +128,9 @@ impl<E: Engine> Sweep<E> {
         for attempt in 1..=self.engine.attempts() {
             let solutions = pending.iter().map(|&at| self.solution(jobs, at, places)).collect();
             let mut batch = ledger.recomputed(solutions)?;
-            let taken: Vec<Option<Taken>> = (jobs.par_iter_mut().enumerate())
-                .filter_map(|(at, job)| {
-                    let k = pending.binary_search(&at).ok()?;
-                    Some(self.engine.take(&mut job.point, job.c, batch.f(k), batch.b(k)))
-                })
-                .collect();
+            let open =
+                (jobs.iter_mut().enumerate()).filter_map(|(at, job)| Some((pending.binary_search(&at).ok()?, job)));
+            let taken = parallel::map(open, |(k, job)| self.engine.take(&mut job.point, job.c, batch.f(k), batch.b(k)));
             for (k, taken) in taken.into_iter().enumerate() {
                 if let Some(taken) = taken {
                     batch.replace(k, taken);

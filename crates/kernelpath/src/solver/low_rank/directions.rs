@@ -18,18 +18,18 @@
 //! solved apart.
 
 use faer::Mat;
-use rayon::prelude::*;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design, Gathered};
+use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::solver::low_rank::by_rows::ByRows;
 use crate::solver::low_rank::conjugate::System;
 use crate::solver::low_rank::costs::{Costs, Route};
 use crate::solver::low_rank::system_factor::{Factor, by_features, ridge};
-use crate::solver::low_rank::tuning::{CURVATURE_GROUPS, MOST_PASSES};
+use crate::solver::low_rank::tuning::{CHUNK, CURVATURE_GROUPS, MOST_PASSES};
 
 /// A system: S, and e and ρ on its right-hand side.
 pub(crate) struct Equation<'a> {
@@ -86,10 +86,9 @@ pub(crate) struct Directions<'a, T, D> {
 impl<T: Working, D: Device> Directions<'_, T, D> {
     /// (Δw, Δb) of every system.
     pub fn all(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
-        let mean: Vec<f64> = (0..self.design.n())
-            .into_par_iter()
-            .map(|i| equations.iter().map(|equation| equation.s[i]).sum::<f64>() / equations.len() as f64)
-            .collect();
+        let mean = parallel::map_numbers(self.design.n(), CHUNK, |i| {
+            equations.iter().map(|equation| equation.s[i]).sum::<f64>() / equations.len() as f64
+        });
         let active = with_curvature(&mean);
         let passes = |kept: &Option<Kept<T>>| kept.as_ref().map(|kept| kept.passes);
         let own: Vec<(usize, Option<usize>)> = (equations.iter())
@@ -103,10 +102,7 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let late = (0..equations.len()).filter(|&k| directions[k].is_none());
         let jobs: Vec<(usize, Option<Kept<T>>)> =
             late.map(|k| (k, preconditioner.own[equations[k].plan].take())).collect();
-        let done = jobs
-            .into_par_iter()
-            .map(|(k, kept)| Ok((k, self.alone(&equations[k], kept)?)))
-            .collect::<Result<Vec<(usize, (Kept<T>, Vec<f64>))>>>()?;
+        let done = parallel::try_map(jobs, |(k, kept)| Ok((k, self.alone(&equations[k], kept)?)))?;
         for (k, (kept, direction)) in done {
             preconditioner.own[equations[k].plan] = Some(kept);
             directions[k] = Some(direction);
@@ -219,13 +215,11 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
         let rank = design.rank();
         let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
         let mut images = self.device.pass(design, &searches, self.accuracy, self.control)?;
-        let sums: Vec<f64> = (images.par_iter_mut().zip(open))
-            .map(|(image, system)| {
-                let shift = system.search[rank];
-                image.iter_mut().zip(&system.curvature).for_each(|(u, s)| *u = s * (*u + shift));
-                image.iter().sum()
-            })
-            .collect();
+        let sums: Vec<f64> = parallel::map(images.iter_mut().zip(open), |(image, system)| {
+            let shift = system.search[rank];
+            image.iter_mut().zip(&system.curvature).for_each(|(u, s)| *u = s * (*u + shift));
+            image.iter().sum()
+        });
         let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
         let products = self.device.pass_back(design, &scaled, self.accuracy, self.control)?;
         Ok(products.into_iter().zip(sums).collect())

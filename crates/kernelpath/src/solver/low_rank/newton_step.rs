@@ -8,13 +8,12 @@
 //!
 //! where the frozen rows add what does not change with t. The slope rises with t, as the objective is convex.
 
-use rayon::prelude::*;
-
 use crate::device::Device;
 use crate::error::Result;
 use crate::loss::envelope::Envelope;
 use crate::numeric::cholesky::Working;
 use crate::numeric::line_search::bracketed;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, sum_in_lanes, sums};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::{Directions, Equation, Preconditioner};
@@ -36,21 +35,19 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             return Ok(());
         }
         let Self { device, design, copied, accuracy, control, .. } = *self;
-        let equations: Vec<Equation> = columns
-            .par_iter()
-            .map(|Column { plan, s, error, scale, shift, .. }| Equation {
-                plan: *plan,
-                s,
-                n_active: s.iter().filter(|s| **s > 0.0).count(),
-                error,
-                pull: shift.iter().map(|(_, shift)| shift).sum(),
-                enough: STEP_TARGET * self.settings.tol * scale,
-            })
-            .collect();
+        let equations = parallel::map(&columns, |Column { plan, s, error, scale, shift, .. }| Equation {
+            plan: *plan,
+            s,
+            n_active: s.iter().filter(|s| **s > 0.0).count(),
+            error,
+            pull: shift.iter().map(|(_, shift)| shift).sum(),
+            enough: STEP_TARGET * self.settings.tol * scale,
+        });
         let directions = Directions { device, design, copied, accuracy, control }.all(&equations, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
         let images = self.device.pass(self.design, &dw, self.accuracy, self.control)?;
-        columns.par_iter_mut().zip(&directions).zip(images).for_each(|((column, direction), image)| {
+        let steps = columns.iter_mut().zip(&directions).zip(images);
+        parallel::for_each(steps, |((column, direction), image)| {
             let (&db, dw) = direction.split_last().unwrap_or((&0.0, &[]));
             let t = self.line_search(column, dw, db, &image, c);
             column.w.iter_mut().zip(dw).for_each(|(w, d)| *w += t * d);
@@ -96,7 +93,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             column.shift.iter().for_each(|(i, shift)| values[*i] = *shift);
             values
         };
-        let shifts: Vec<Vec<f64>> = shifted.par_iter().map(spread).collect();
+        let shifts = parallel::map(&shifted, spread);
         let images = self.pass_back(&shifts)?;
         for (column, image) in shifted.iter_mut().zip(images) {
             column.error.iter_mut().zip(image).for_each(|(error, image)| *error -= image);

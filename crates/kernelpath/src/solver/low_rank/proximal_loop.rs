@@ -13,12 +13,11 @@
 //! but steps are short where many kinks lie on the way. So σ starts small, grows from centre to centre, and shrinks
 //! when a centre takes too many steps. A smooth loss needs one round of Newton steps, without a centre.
 
-use rayon::prelude::*;
-
 use crate::certify::record::Status;
 use crate::device::Device;
 use crate::error::Result;
 use crate::numeric::cholesky::Working;
+use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::solver::low_rank::column::{Column, Progress};
 use crate::solver::low_rank::directions::Preconditioner;
@@ -67,7 +66,7 @@ impl Column<'_> {
 impl<T: Working, D: Device> Primal<'_, T, D> {
     /// Minimises every column at `c` from where it stands.
     pub(crate) fn solve(&self, open: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
-        open.par_iter_mut().for_each(|column| {
+        parallel::for_each(open.iter_mut(), |column| {
             (column.progress, column.progress_of_all) = (Progress::NONE, Progress::NONE);
             column.outcome.status = Status::MaxIter;
             column.widest = self.widest(column, c);
@@ -144,13 +143,13 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
 
     /// Updates b, a and S of every column. Returns by how much a changed.
     fn look_at(&self, columns: &mut [&mut Column], c: f64) -> Vec<Vec<f64>> {
-        columns.par_iter_mut().map(|column| self.look(column, c)).collect()
+        parallel::map(columns.iter_mut(), |column| self.look(column, c))
     }
 
     /// Computes the gaps, and what is to be done next, given by how much a changed.
     fn judge_all(&self, columns: &mut [&mut Column], changes: &[Vec<f64>], share: f64) -> Result<()> {
         let images = self.pass_back(changes)?;
-        columns.par_iter_mut().zip(images).for_each(|(column, change)| {
+        parallel::for_each(columns.iter_mut().zip(images), |(column, change)| {
             column.image.iter_mut().zip(change).for_each(|(image, change)| *image += change);
             // With frozen rows the objective of the column is not that of the problem.
             column.scale = if column.frozen.size > 0.0 { column.scale } else { column.primal.abs() };

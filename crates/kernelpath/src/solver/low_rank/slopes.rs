@@ -8,13 +8,13 @@
 //!
 //! Only with Σa = 0 is a dual feasible, so the intercept moves first.
 
-use rayon::prelude::*;
 use std::ops::Range;
 
 use crate::device::Device;
 use crate::loss::envelope::Envelope;
 use crate::loss::intercept::balanced;
 use crate::numeric::cholesky::Working;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, fill_in_lanes, sum_in_lanes};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::primal::Primal;
@@ -40,17 +40,14 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         self.balance(column, c);
         let (mut a, mut s) = (std::mem::take(&mut column.a), std::mem::take(&mut column.s));
         let (envelope, b, mut change) = (self.envelope(column), column.b, vec![0.0; a.len()]);
-        let sums: Vec<[f64; 2]> = (a.par_chunks_mut(CHUNK).zip(s.par_chunks_mut(CHUNK)))
-            .zip(change.par_chunks_mut(CHUNK))
-            .enumerate()
-            .map(|(chunk, ((a, s), change))| {
-                let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
-                envelope.vectorised(
-                    #[inline(always)]
-                    |of| looked(of, rows, c, b, [a, s, change]),
-                )
-            })
-            .collect();
+        let chunks = a.chunks_mut(CHUNK).zip(s.chunks_mut(CHUNK)).zip(change.chunks_mut(CHUNK)).enumerate();
+        let sums: Vec<[f64; 2]> = parallel::map(chunks, |(chunk, ((a, s), change))| {
+            let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
+            envelope.vectorised(
+                #[inline(always)]
+                |of| looked(of, rows, c, b, [a, s, change]),
+            )
+        });
         let [loss, mismatch] = added(&sums);
         (column.a, column.s) = (a, s);
         column.primal = loss + 0.5 * dot(&column.w, &column.w);
@@ -125,9 +122,7 @@ fn pulls(of: Envelope, rows: Stretch, c: f64, b: f64) -> [f64; 3] {
 
 /// Sums over all rows, chunk by chunk on all threads.
 pub(super) fn sum_over<const K: usize>(n: usize, of: impl Fn(Range<usize>) -> [f64; K] + Sync) -> [f64; K] {
-    let chunks: Vec<[f64; K]> =
-        (0..n.div_ceil(CHUNK)).into_par_iter().map(|chunk| of(chunk * CHUNK..n.min((chunk + 1) * CHUNK))).collect();
-    added(&chunks)
+    added(&parallel::map((0..n).step_by(CHUNK), |start| of(start..n.min(start + CHUNK))))
 }
 
 fn added<const K: usize>(parts: &[[f64; K]]) -> [f64; K] {

@@ -1,10 +1,10 @@
 //! The factor of a Newton system, which preconditions the systems of later steps as well.
 
 use faer::Mat;
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::numeric::cholesky::{Cholesky, Working};
+use crate::numeric::parallel;
 use crate::numeric::simd::largest;
 use crate::observe::Control;
 use crate::solver::low_rank::by_rows::ByRows;
@@ -39,7 +39,7 @@ impl<T: Working> Factor<T> {
                 }
             }
             Self::Rows(factor) => {
-                b.par_chunks_exact_mut(order).zip(&scales).try_for_each(|(column, scale)| {
+                parallel::try_for_each(b.chunks_exact_mut(order).zip(&scales), |(column, scale)| {
                     for v in &mut *column {
                         *v /= scale;
                     }

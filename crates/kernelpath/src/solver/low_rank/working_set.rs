@@ -5,13 +5,12 @@
 //! the working set is solved, all rows are looked at again. If that shows that the gap is not small enough, rows
 //! outside the set had a part in it, and the set grows.
 
-use rayon::prelude::*;
-
 use crate::device::Device;
 use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::with_numbers;
+use crate::numeric::parallel;
 use crate::numeric::simd::{fill_in_lanes, sums};
 use crate::solver::low_rank::column::{Column, Frozen};
 use crate::solver::low_rank::directions::Preconditioner;
@@ -60,8 +59,8 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         for &i in &growth.known {
             chosen[i] = 1.0;
         }
-        let reaches: Vec<f64> = columns.par_iter().map(|column| self.reach(column, growth)).collect();
-        chosen.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, chosen)| {
+        let reaches = parallel::map(columns, |column| self.reach(column, growth));
+        parallel::for_each(chosen.chunks_mut(CHUNK).enumerate(), |(chunk, chosen)| {
             let mut before = vec![0.0; chosen.len()];
             for (column, &reach) in columns.iter().zip(&reaches) {
                 before.copy_from_slice(chosen);
@@ -113,9 +112,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let (gathered, y) = (self.design.gather(rows, self.accuracy)?, picked(self.y, rows));
         let (design, copied) = (gathered.design(), self.copied - rows.len());
         let part = Primal { design, copied, y: &y, ..*self };
-        let weights: Vec<Vec<f64>> = columns.par_iter().map(|column| picked(column.weight, rows)).collect();
-        let mut parts: Vec<Column> =
-            (columns.par_iter().zip(&weights)).map(|(column, weight)| part.restricted(column, weight, rows)).collect();
+        let weights = parallel::map(columns.iter(), |column| picked(column.weight, rows));
+        let mut parts =
+            parallel::map(columns.iter().zip(&weights), |(column, weight)| part.restricted(column, weight, rows));
         let pulls: Vec<&[f64]> = parts.iter().map(|part| &part.a[..]).collect();
         let images = self.device.pass_back(design, &pulls, self.accuracy, self.control)?;
         for ((part, column), image) in parts.iter_mut().zip(columns.iter()).zip(images) {

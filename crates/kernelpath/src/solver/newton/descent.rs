@@ -21,7 +21,6 @@
 //! primal does. Passes run in the precision of the Gram matrix: the certificate recomputes Kβ, and the next step
 //! corrects what rounding lost.
 
-use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::certify::exact::Shared;
@@ -31,6 +30,7 @@ use crate::kernel::pivoted::{LowRank, Of};
 use crate::loss::intercept::best_intercept;
 use crate::numeric::cholesky::Working;
 use crate::numeric::conjugate_gradients::conjugate_gradients;
+use crate::numeric::parallel;
 use crate::numeric::simd::{dot, within};
 use crate::observe::Control;
 use crate::solver::newton::gradients::Gradients;
@@ -187,7 +187,7 @@ impl<'a, T: Working> Newton<'a, T> {
     /// `tol`.
     pub fn descend(&self, columns: &mut [&mut Column], c: f64, tol: f64) -> Result<()> {
         let tol = 0.5 * tol;
-        columns.par_iter_mut().for_each(|column| {
+        parallel::for_each(columns.iter_mut(), |column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
             self.measure(column, c);
@@ -210,9 +210,11 @@ impl<'a, T: Working> Newton<'a, T> {
                 }
                 break;
             }
-            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c, tol)).collect();
+            let systems = parallel::map(&open, |column| self.system(column, c, tol));
             let directions = self.preconditioned_directions(&systems, &mut curved)?;
-            open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
+            parallel::for_each(open.iter_mut().zip(&directions), |(column, direction)| {
+                self.take(column, direction, c, tol);
+            });
             let max_iter = self.shared.settings.max_iter;
             open.retain(|column| column.outcome.status == Status::MaxIter && column.outcome.steps < max_iter);
         }
@@ -328,21 +330,18 @@ impl<'a, T: Working> Newton<'a, T> {
         let roots: Vec<Of> =
             systems.iter().enumerate().map(|(column, s)| Of { column, root: &s.root, vector: &s.root }).collect();
         let normals = preconditioner.apply(&roots);
-        let mut gradients: Vec<Gradients> = systems
-            .par_iter()
-            .zip(normals)
-            .enumerate()
-            .map(|(column, (system, normal))| Gradients::new(column, system, normal))
-            .collect();
+        let mut gradients = parallel::map(systems.iter().zip(normals).enumerate(), |(column, (system, normal))| {
+            Gradients::new(column, system, normal)
+        });
         let betas: Vec<&[f64]> = gradients.iter().map(|g| &g.direction.beta[..]).collect();
         let products = gram.apply(&betas, self.control)?;
-        gradients.par_iter_mut().zip(products).for_each(|(g, product)| g.begin(product));
+        parallel::for_each(gradients.iter_mut().zip(products), |(g, product)| g.begin(product));
 
         let aim = |open: &mut [&mut Gradients]| {
             let residuals: Vec<Of> =
                 open.iter().map(|g| Of { column: g.column, root: &g.system.root, vector: &g.residual }).collect();
             let preconditioned = preconditioner.apply(&residuals);
-            open.par_iter_mut().zip(preconditioned).for_each(|(g, z)| g.aim(z));
+            parallel::for_each(open.iter_mut().zip(preconditioned), |(g, z)| g.aim(z));
             Ok(())
         };
         let open = gradients.iter_mut().collect();

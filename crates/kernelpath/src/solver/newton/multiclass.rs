@@ -15,7 +15,6 @@
 
 use faer::Mat;
 use faer::linalg::solvers::DenseSolveCore;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 use crate::certify::classes::Classes;
@@ -26,6 +25,7 @@ use crate::kernel::operator::Operator;
 use crate::kernel::pivoted::LowRank;
 use crate::loss::softmax::softmax;
 use crate::numeric::conjugate_gradients::{Conjugate, conjugate_gradients, next_search};
+use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::observe::Control;
 use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
@@ -135,7 +135,7 @@ impl<'a, K: Operator> SoftmaxNewton<'a, K> {
     /// rounding of f.
     fn descend(&mut self, columns: &mut [&mut Column], c: f64, tol: f64) -> Result<()> {
         let tol = 0.5 * tol;
-        columns.par_iter_mut().for_each(|column| {
+        parallel::for_each(columns.iter_mut(), |column| {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
             self.judge(column, c);
@@ -157,9 +157,11 @@ impl<'a, K: Operator> SoftmaxNewton<'a, K> {
                 }
                 break;
             }
-            let systems: Vec<System> = open.par_iter().map(|column| self.system(column, c, tol)).collect();
+            let systems = parallel::map(&open, |column| self.system(column, c, tol));
             let directions = self.directions(&systems)?;
-            open.par_iter_mut().zip(&directions).for_each(|(column, direction)| self.take(column, direction, c, tol));
+            parallel::for_each(open.iter_mut().zip(&directions), |(column, direction)| {
+                self.take(column, direction, c, tol);
+            });
             open.retain(|column| column.outcome.status == Status::MaxIter && column.outcome.steps < max_iter);
             self.strengthen(&directions);
         }
@@ -233,16 +235,15 @@ impl<'a, K: Operator> SoftmaxNewton<'a, K> {
     /// Projected, preconditioned conjugate gradients on all systems.
     fn directions(&self, systems: &[System]) -> Result<Vec<Direction>> {
         let factor = self.low_rank.columns(self.rank);
-        let mut gradients = systems
-            .par_iter()
-            .map(|system| Ok(Gradients::new(system, Coupled::new(factor, &system.curvature, self.control)?)))
-            .collect::<Result<Vec<Gradients>>>()?;
+        let mut gradients = parallel::try_map(systems, |system| {
+            Ok(Gradients::new(system, Coupled::new(factor, &system.curvature, self.control)?))
+        })?;
         let betas: Vec<&[f64]> = gradients.iter().map(|g| &g.direction.beta[..]).collect();
         let products = self.times(&betas)?;
-        gradients.par_iter_mut().zip(products).for_each(|(g, product)| g.begin(product));
+        parallel::for_each(gradients.iter_mut().zip(products), |(g, product)| g.begin(product));
 
         let aim = |open: &mut [&mut Gradients]| {
-            open.par_iter_mut().for_each(|g| g.aim());
+            parallel::for_each(open.iter_mut(), |g| g.aim());
             Ok(())
         };
         conjugate_gradients(gradients.iter_mut().collect(), MAX_PASSES, aim, |searches| self.times(searches))?;

@@ -21,8 +21,6 @@
 //! there a few steps of the active set solve the problem itself, and the gap says whether they did. If
 //! not, δ ← δ/8.
 
-use rayon::prelude::*;
-
 use crate::certify::certificate::{Certificate, dual_losses, losses};
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::device::basis::Basis;
@@ -32,6 +30,7 @@ use crate::loss::intercept::best_intercept;
 use crate::loss::scalar::Loss;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::design::Accuracy;
+use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::solver::spectral::step::take_step;
 
@@ -252,12 +251,10 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
     fn judge(&self, jobs: &[Posed], open: &[usize], mut states: Vec<State>) -> Result<Vec<(State, f64)>> {
         let Self { device, loss, y, .. } = *self;
         let smooth = Smoothed { loss, delta: 1.0 };
-        let thetas: Vec<Vec<f64>> = (states.par_iter_mut().zip(open))
-            .map(|(state, &j)| {
-                state.b = best_intercept(loss, y, jobs[j].weight, &state.f, state.b);
-                jobs[j].pulls(smooth, y, &state.f, state.b)
-            })
-            .collect();
+        let thetas = parallel::map(states.iter_mut().zip(open), |(state, &j)| {
+            state.b = best_intercept(loss, y, jobs[j].weight, &state.f, state.b);
+            jobs[j].pulls(smooth, y, &state.f, state.b)
+        });
         let uploaded = device.upload(y.len(), &thetas)?;
         let products = self.basis.transposed_times(device, &uploaded, Accuracy::Double, self.control)?;
         let products = device.download(&products)?;
@@ -272,7 +269,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             state.objective = primal;
             (state, Certificate { primal, dual, noise: 0.0 }.gap())
         };
-        Ok(states.into_par_iter().enumerate().map(gap).collect())
+        Ok(parallel::map(states.into_iter().enumerate(), gap))
     }
 }
 

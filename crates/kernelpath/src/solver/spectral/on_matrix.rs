@@ -1,6 +1,5 @@
 //! The spectral engine on a kernel matrix.
 
-use rayon::prelude::*;
 use std::sync::Arc;
 
 use crate::certify::exact::Shared;
@@ -12,6 +11,7 @@ use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
+use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
@@ -155,5 +155,5 @@ fn finish_exactly<T: Working>(
         point.beta.truncate(n);
         Ok(((point.beta, point.b), converged))
     };
-    (0..jobs.len()).into_par_iter().map(finish).collect()
+    parallel::try_map(0..jobs.len(), finish)
 }
