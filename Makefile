@@ -24,14 +24,15 @@ demo: $(BUILT) ## train and tune 550 certified SVMs, compare with scikit-learn, 
 
 test: test-rust test-python test-oldest ## Rust and Python tests
 
-# The dev profile is incremental. The
-# package is put together beside the installed one, with the module of that profile.
+# In the dev profile, which is incremental. The package is put together beside the installed one, with the module of
+# that profile. Unit tests would build the library a second time: `cargo test --lib` runs them.
 QUICK := $(VENV)/quick
-QUICK_TESTS := exact.py multinomial.py verify.py grid.py indefinite.py
-test-quick: $(VENV)/.created ## a shorter run: Rust tests in the dev profile, and the core of the Python tests
+QUICK_RUST := house exact losses grid multinomial classifier
+QUICK_TESTS := exact.py multinomial.py verify.py grid.py indefinite.py multiclass.py
+test-quick: $(VENV)/.created ## a verdict after a change: the core of the Rust and Python tests, in the dev profile
 	@test -e $(BUILT) || $(MAKE) --no-print-directory $(BUILT)
-	cargo test --quiet -p kernelpath --lib --tests
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo build --quiet -p kernelpath-py
+	cargo test --quiet -p kernelpath $(addprefix --test ,$(QUICK_RUST))
 	@rm -rf $(QUICK) && mkdir -p $(QUICK)/kernelpath
 	@ln -s $(filter-out %.so,$(wildcard $(CURDIR)/python/kernelpath/*)) $(QUICK)/kernelpath/
 	@cp target/debug/lib_core.so $(QUICK)/kernelpath/_core.abi3.so

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, roc_auc_score
@@ -435,3 +436,41 @@ def test_path_table(small):
     assert [line.startswith("*") for line in lines].index(True) == clf.best_index_
     assert f"{clf.best_score_:.4f}" in lines[clf.best_index_]
     assert lines[0].endswith("converged")
+
+
+def calls_into_rust(monkeypatch, model, X, y):
+    """The functions of the core that a fit calls, in their order."""
+    seen = []
+
+    def watched(name, function):
+        def call(*arguments, **keywords):
+            seen.append(name)
+            return function(*arguments, **keywords)
+
+        return call
+
+    for name in ("fit", "decision", "nystrom", "nystrom_features", "bandwidth", "kernel_matrix", "verify"):
+        monkeypatch.setattr(_core, name, watched(name, getattr(_core, name)))
+    model.fit(X, y)
+    monkeypatch.undo()
+    return seen
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelSVC(Cs=3, cv=3, probability=True),
+        KernelSVC(Cs=3, cv=3, gamma="auto-grid", multi_class="ovr", probability="isotonic"),
+        KernelSVC(Cs=3, cv=3, gamma=[0.1, 1.0], scoring="neg_log_loss", probability=True),
+        KernelDWD(Cs=3, cv=3, low_rank=True, n_landmarks=20, gamma="scale", tune="each"),
+        KernelLogistic(Cs=3, cv=3, multi_class="multinomial"),
+        KernelSVR(Cs=3, cv=3, gamma="auto-grid"),
+        KernelRegressor(loss="huber", Cs=3, cv=3, scoring="r2"),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_python_enters_rust_once(monkeypatch, model):
+    """Bandwidths, every gamma, folds, the choice, votes and calibration are one call; a scorer is called from there."""
+    X, y = load_iris(return_X_y=True)
+    assert calls_into_rust(monkeypatch, model, X[:, :3], y if is_classifier(model) else X[:, 3]) == ["fit"]

@@ -18,9 +18,22 @@ use pyo3::prelude::*;
 /// How often a running fit is asked for its progress, and Python for signals.
 const POLL: Duration = Duration::from_millis(50);
 
+/// What the library calls settings, and the keywords of Python for them.
+const KEYWORDS: [(&str, &str); 9] = [
+    ("`.low_rank(…)`", "low_rank=True"),
+    ("`.precision(Precision::Single)`", "dtype=\"float32\""),
+    ("`.precision(Precision::Double)`", "dtype=\"float64\""),
+    ("`.cv(10)`", "cv=10"),
+    ("(cs[", "(Cs["),
+    ("cs is empty", "Cs is empty"),
+    ("gamma by ", "gamma="),
+    ("the rank is ", "rank="),
+    ("the time budget of ", "time_budget="),
+];
+
 /// Every error of the library as the Python exception a caller would expect.
 fn exception(error: &Error) -> PyErr {
-    let message = error.to_string();
+    let message = KEYWORDS.iter().fold(error.to_string(), |text, (setting, keyword)| text.replace(setting, keyword));
     match error {
         Error::Memory { .. } | Error::FeatureMemory { .. } | Error::Allocation { .. } => {
             PyMemoryError::new_err(message)

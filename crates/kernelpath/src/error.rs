@@ -71,7 +71,7 @@ pub enum Error {
         columns: usize,
     },
     /// Something that needs the whole kernel matrix.
-    #[error("{what} needs the whole kernel matrix, which low_rank=True does without: use {instead}")]
+    #[error("{what} needs the whole kernel matrix, which `.low_rank(…)` does without: use {instead}")]
     LowRank {
         /// What was asked for.
         what: &'static str,
@@ -178,10 +178,10 @@ pub enum Error {
         reason: String,
     },
     /// No value of C.
-    #[error("Cs is empty: give at least one value of C")]
+    #[error("cs is empty: give at least one value of C")]
     NoCs,
     /// A value of C that is not a positive number.
-    #[error("C must be a finite number > 0, got {value} (Cs[{index}])")]
+    #[error("C must be a finite number > 0, got {value} (cs[{index}])")]
     BadC {
         /// The value found.
         value: f64,
@@ -190,7 +190,7 @@ pub enum Error {
     },
     /// A value of C whose products with weights, targets and the kernel no double can hold.
     #[error(
-        "C = {value:e} (Cs[{index}]) times {} gives an objective that double precision cannot represent: {}",
+        "C = {value:e} (cs[{index}]) times {} gives an objective that double precision cannot represent: {}",
         if *.value < *.low { format!("the smallest weight ({:e})", .weight) } else { format!("the sum of the weights ({:e})", .weight) },
         if *.low <= *.high && *.high > 0.0 {
             format!("with these weights, targets and kernel values C must be between {:.1e} and {:.1e}", .low, .high)
@@ -264,7 +264,7 @@ pub enum Error {
     #[error(
         "{rows} rows need {} for the kernel matrix, the solver and the models kept, {}; use {}, fewer rows or values of C{}, {}",
         human(*.need), shortage(*.need, *.available, *.limit), at_low_rank(*.low_rank, *.need, *.available),
-        if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" }, more_memory(*.limit)
+        if *.could_halve { ", `.precision(Precision::Single)` (half the need)" } else { "" }, more_memory(*.limit)
     )]
     Memory {
         /// Distinct rows of the data.
@@ -304,7 +304,7 @@ pub enum Error {
     #[error(
         "{rank} features of {rows} rows need {}, {}; use a smaller rank{}{}",
         human(*.need), shortage(*.need, *.available, *.limit),
-        if *.could_halve { ", dtype=\"float32\" (half the need)" } else { "" },
+        if *.could_halve { ", `.precision(Precision::Single)` (half the need)" } else { "" },
         if *.could_spill { ", or let them be kept in a file" } else { "" }
     )]
     FeatureMemory {
@@ -337,7 +337,7 @@ pub enum Error {
         reason: String,
     },
     /// All sampled distances are zero, so a bandwidth cannot be estimated.
-    #[error("gamma={rule:?} needs rows that differ, but {found}; give gamma as a number")]
+    #[error("gamma by {rule:?} needs rows that differ, but {found}; give gamma as a number")]
     Bandwidth {
         /// The rule.
         rule: &'static str,
@@ -355,7 +355,7 @@ pub enum Error {
     /// A kernel value that the precision cannot hold.
     #[error(
         "the kernel of rows {row} and {column} is {value:e} in {precision}: scale the features or the kernel's constants{}",
-        if *.precision == "float32" { ", or use dtype=\"float64\"" } else { "" }
+        if *.precision == "float32" { ", or use `.precision(Precision::Double)`" } else { "" }
     )]
     Overflow {
         /// One row.
@@ -368,7 +368,7 @@ pub enum Error {
         precision: &'static str,
     },
     /// The time budget ended before there was any model.
-    #[error("time_budget={budget} s ended before {what}; raise it or use fewer rows (there are {rows})")]
+    #[error("the time budget of {budget} s ended before {what}; raise it or use fewer rows (there are {rows})")]
     TimeBudget {
         /// Seconds allowed.
         budget: f64,
@@ -410,12 +410,12 @@ fn shortage(need: u64, available: u64, limit: Limit) -> String {
 /// The fit at low rank as a way out, with the memory it takes.
 fn at_low_rank(bytes: Option<u64>, need: u64, available: u64) -> String {
     match bytes {
-        None => "low_rank=True".into(),
-        Some(bytes) if bytes >= need => "low_rank=True with a smaller n_landmarks".into(),
+        None => "`.low_rank(…)`".into(),
+        Some(bytes) if bytes >= need => "`.low_rank(…)` with fewer landmarks".into(),
         Some(bytes) if bytes > available => {
-            format!("low_rank=True (about {}, less with a smaller n_landmarks)", human(bytes))
+            format!("`.low_rank(…)` (about {}, less with fewer landmarks)", human(bytes))
         }
-        Some(bytes) => format!("low_rank=True (about {})", human(bytes)),
+        Some(bytes) => format!("`.low_rank(…)` (about {})", human(bytes)),
     }
 }
 
@@ -438,7 +438,10 @@ mod tests {
             short.contains("40000 rows need 8.6 GB") && short.contains("but only 1.1 GB are available; "),
             "{short}"
         );
-        assert!(short.contains("use low_rank=True (about 524.3 MB), fewer") && short.contains("float32"), "{short}");
+        assert!(
+            short.contains("use `.low_rank(…)` (about 524.3 MB), fewer") && short.contains("Precision::Single"),
+            "{short}"
+        );
         assert!(short.contains("fewer rows") && short.contains("a machine with more memory"), "{short}");
         let limited = error(8 << 30, 1 << 30, Limit::AddressSpace);
         assert!(limited.contains("(ulimit -v)") && limited.contains("raise the limit"), "{limited}");
@@ -455,14 +458,10 @@ mod tests {
             Error::Memory { rows, need, available, limit, low_rank, could_halve: false }.to_string()
         };
         for (low_rank, available, expected) in [
-            (Some(300 << 20), 1 << 29, "use low_rank=True (about 314.6 MB), fewer rows"),
-            (
-                Some(300 << 20),
-                1 << 20,
-                "use low_rank=True (about 314.6 MB, less with a smaller n_landmarks), fewer rows",
-            ),
-            (Some(2 << 30), 1 << 20, "use low_rank=True with a smaller n_landmarks, fewer rows"),
-            (None, 1 << 20, "use low_rank=True, fewer rows"),
+            (Some(300 << 20), 1 << 29, "use `.low_rank(…)` (about 314.6 MB), fewer rows"),
+            (Some(300 << 20), 1 << 20, "use `.low_rank(…)` (about 314.6 MB, less with fewer landmarks), fewer rows"),
+            (Some(2 << 30), 1 << 20, "use `.low_rank(…)` with fewer landmarks, fewer rows"),
+            (None, 1 << 20, "use `.low_rank(…)`, fewer rows"),
         ] {
             let said = said(low_rank, available);
             assert!(said.contains(expected), "{said}");

@@ -100,7 +100,7 @@ fn cs_beyond_doubles_are_refused() {
             let error = kernelpath::fit(&request(&x, 2, &y, loss, Shape::Rbf, &cs), &Control::default()).unwrap_err();
             assert!(matches!(error, Error::ExtremeC { index: 3, .. }), "{loss:?}: {error:?}");
             let message = error.to_string();
-            assert!(message.contains("(Cs[3])") && message.contains(what), "{message}");
+            assert!(message.contains("(cs[3])") && message.contains(what), "{message}");
             assert!(message.contains("C must be between"), "{message}");
         }
     }

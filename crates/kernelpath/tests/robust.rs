@@ -31,8 +31,8 @@ fn bad_input_is_named() {
     );
     assert!(error(|r| r.tasks[0].y = [2.0; 20].to_vec()).contains("-1 or +1, got 2 at row 0"));
     assert!(error(|r| r.cs = &[]).contains("Cs is empty"));
-    assert!(error(|r| r.cs = &[1.0, -0.1]).contains("got -0.1 (Cs[1])"));
-    assert!(error(|r| r.cs = &[f64::NAN]).contains("got NaN (Cs[0])"));
+    assert!(error(|r| r.cs = &[1.0, -0.1]).contains("got -0.1 (cs[1])"));
+    assert!(error(|r| r.cs = &[f64::NAN]).contains("got NaN (cs[0])"));
     assert!(error(|r| r.settings.tol = 0.0).contains("tol"));
     assert!(error(|r| r.settings.max_iter = 0).contains("max_iter"));
     assert!(error(|r| r.tasks[0].weight = Some(vec![-1.0; r.tasks[0].y.len()])).contains("got -1 at row 0"));

@@ -52,7 +52,7 @@ pub(crate) fn check(request: &Request) -> Result<()> {
     }
     if let KernelChoice::LowRank(_) = request.kernel {
         if request.folds == Folds::LeaveOneOut {
-            return Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as cv=10" });
+            return Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as `.cv(10)`" });
         }
         request.solver.method_on_features()?;
     }

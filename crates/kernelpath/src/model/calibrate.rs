@@ -18,9 +18,9 @@
 //! restrictions* (1972).
 
 use crate::error::{Error, Result};
-use crate::loss::scalar::sigmoid;
 use crate::model::isotonic::{fit_isotonic, interpolate};
 use crate::model::platt::fit_sigmoid;
+use crate::model::sigmoid::sigmoid;
 
 /// How scores become probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,4 +7,5 @@ pub(crate) mod expansion;
 pub(crate) mod isotonic;
 pub(crate) mod platt;
 pub(crate) mod probabilities;
+pub(crate) mod sigmoid;
 pub(crate) mod votes;

@@ -18,6 +18,7 @@ use faer::linalg::solvers::Solve;
 use crate::loss::softmax::softmax;
 use crate::model::arrangement::Arrangement;
 use crate::model::calibrate::Calibration;
+use crate::model::sigmoid::{log_sigmoid, sigmoid};
 
 /// Added to the diagonal of Q, which is singular where p itself is in its kernel. The entries of Q are at most the
 /// number of classes, so this is far below what probabilities are known to.
@@ -57,10 +58,7 @@ impl Odds {
         let rows = values.chunks_exact(arrangement.outputs());
         match arrangement {
             Arrangement::Two => {
-                let both = |f: &f64| {
-                    let z = self.log_odds(0, *f);
-                    [sigmoid(-z), sigmoid(z)]
-                };
+                let both = |f: &f64| [sigmoid(-self.log_odds(0, *f)), self.positive(0, *f)];
                 values.iter().flat_map(both).collect()
             }
             Arrangement::Rest { .. } => rows.flat_map(|row| normalised(each(row))).collect(),
@@ -90,16 +88,6 @@ impl Odds {
             _ => self.probabilities(arrangement, values).into_iter().map(f64::ln).collect(),
         }
     }
-}
-
-/// 1 / (1 + e^−z). Unlike the function that losses use, it goes down to 0.
-fn sigmoid(z: f64) -> f64 {
-    if z >= 0.0 { 1.0 / (1.0 + (-z).exp()) } else { z.exp() / (1.0 + z.exp()) }
-}
-
-/// Its logarithm.
-fn log_sigmoid(z: f64) -> f64 {
-    z.min(0.0) - (-z.abs()).exp().ln_1p()
 }
 
 /// g_c − log Σ exp g.

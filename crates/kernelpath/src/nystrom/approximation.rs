@@ -257,9 +257,9 @@ fn check(x: &Rows, landmarks: &Landmarks, n_landmarks: usize, rank: Option<usize
     match rank {
         _ if count == 0 => wrong("none are given; give at least one".into()),
         Some(0) => Err(Error::Parameter { name: "rank", expected: "at least 1", value: 0.0 }),
-        Some(rank) if rank > count => {
-            wrong(format!("{count} give no more than {count} features, but rank={rank}; use more, or a smaller rank"))
-        }
+        Some(rank) if rank > count => wrong(format!(
+            "{count} give no more than {count} features, but the rank is {rank}; use more, or a smaller rank"
+        )),
         _ => Ok(()),
     }
 }

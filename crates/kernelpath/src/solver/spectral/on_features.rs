@@ -140,6 +140,6 @@ impl<'a, T: Working, D: Device> Engine for SpectralOnFeatures<'a, T, D> {
     }
 
     fn leave_out(&mut self, _: f64, _: &Whole, _: &LeftOutRows, _: &[usize]) -> Result<Vec<WithoutOne>> {
-        Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as cv=10" })
+        Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as `.cv(10)`" })
     }
 }
