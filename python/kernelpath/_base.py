@@ -374,10 +374,10 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
             self.dual_coef_ = np.ascontiguousarray(coef[:, support])  # as predictions read it
         self.intercept_ = fit.intercepts
-        places = enumerate(fit.places or [])
-        refits = [(float(fit.primal[m, -1, place]), float(fit.dual[m, -1, place])) for m, place in places]
-        self.objective_ = self._parts.joined(primal for primal, _ in refits)
-        self.dual_objective_ = self._parts.joined(dual for _, dual in refits)
+        places = np.array(fit.places)
+        chosen = np.arange(len(places)), -1, places
+        self.objective_ = self._parts.joined(fit.primal[chosen].tolist())
+        self.dual_objective_ = self._parts.joined(fit.dual[chosen].tolist())
 
     def _keep_oof(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         """Out-of-fold values, NaN for rows of weight 0."""

@@ -242,7 +242,7 @@ fn what_needs_the_kernel_matrix_is_refused() {
     let request = at_low_rank(&case.request(), &nystrom);
     let refused = |request: Request| kernelpath::fit(&request, &Control::default()).unwrap_err();
     let error = refused(with(&request, |r| r.folds = Folds::LeaveOneOut));
-    assert!(matches!(error, Error::LowRank { .. }) && error.to_string().contains("cv=10"), "{error}");
+    assert!(matches!(error, Error::LowRank { .. }) && error.to_string().contains("`.cv(10)`"), "{error}");
     let error = refused(with(&request, |r| r.solver = Solver::ActiveSet));
     assert!(error.to_string().contains("newton"), "{error}");
     assert!(common::fit(&with(&request, |r| r.solver = Solver::Newton)).worst_gap() <= 1e-8);

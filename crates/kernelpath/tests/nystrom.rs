@@ -418,7 +418,7 @@ fn errors_say_what_fits() {
     let cases = [
         (failure(&rows, rbf, &Landmarks::Uniform, 0, None), "n_landmarks must be at least 1, got 0"),
         (failure(&rows, rbf, &Landmarks::Uniform, 5, Some(0)), "rank must be at least 1, got 0"),
-        (failure(&rows, rbf, &Landmarks::KMeans, 5, Some(6)), "5 give no more than 5 features, but rank=6"),
+        (failure(&rows, rbf, &Landmarks::KMeans, 5, Some(6)), "5 give no more than 5 features, but the rank is 6"),
         (failure(&rows, rbf, &Landmarks::Rows(vec![3, 20]), 5, None), "no row 20: X has 20 rows"),
         (failure(&rows, rbf, &Landmarks::Rows(vec![]), 5, None), "none are given"),
         (failure(&rows, rbf, &Landmarks::Given(RowsBuf::copy_of(&narrow)), 5, None), "1 columns, but X has 2"),

@@ -213,7 +213,7 @@ pub(crate) fn check(need: u64, what: &'static str, way_out: &'static str) -> Res
 }
 
 /// The way out that errors name when a solver runs out of memory.
-pub(crate) const FEWER_ROWS: &str = "use fewer rows, or low_rank=True";
+pub(crate) const FEWER_ROWS: &str = "use fewer rows, or `.low_rank(…)`";
 
 /// The error that `bytes` bytes for `what` could not be had.
 pub(crate) fn out_of_memory(bytes: u64, what: &'static str) -> Error {

@@ -384,8 +384,8 @@ mod tests {
         assert_eq!(Storage::plan::<f32>(n, rank, 0, true).unwrap(), Storage::File);
         let message = Storage::plan::<f64>(n, rank, 0, false).unwrap_err().to_string();
         assert!(message.contains("100 features of 1099511627776 rows need 879609.3 GB"), "{message}");
-        assert!(message.contains("float32") && message.contains("kept in a file"), "{message}");
+        assert!(message.contains("Precision::Single") && message.contains("kept in a file"), "{message}");
         let message = Storage::plan::<f32>(n, rank, 1 << 60, true).unwrap_err().to_string();
-        assert!(!message.contains("float32") && !message.contains("kept in a file"), "{message}");
+        assert!(!message.contains("Precision::Single") && !message.contains("kept in a file"), "{message}");
     }
 }
