@@ -30,7 +30,7 @@ fn bad_input_is_named() {
         error(|r| r.tasks[0].y = [1.0; 20].to_vec()).contains("the data: all 20 training rows have the same class")
     );
     assert!(error(|r| r.tasks[0].y = [2.0; 20].to_vec()).contains("-1 or +1, got 2 at row 0"));
-    assert!(error(|r| r.cs = &[]).contains("Cs is empty"));
+    assert!(error(|r| r.cs = &[]).contains("cs is empty"));
     assert!(error(|r| r.cs = &[1.0, -0.1]).contains("got -0.1 (cs[1])"));
     assert!(error(|r| r.cs = &[f64::NAN]).contains("got NaN (cs[0])"));
     assert!(error(|r| r.settings.tol = 0.0).contains("tol"));

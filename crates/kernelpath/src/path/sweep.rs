@@ -52,6 +52,8 @@ impl<E: Engine> Sweep<E> {
     /// Solves the next C, or the next C's that the engine takes together. Certifies them, unless the group is certified
     /// at its end.
     pub fn advance<J: Judge>(&mut self, ledger: &Ledger<J>, control: &Control) -> Result<()> {
+        // An engine whose start is optimal may not ask, and there may be thousands of such C's.
+        control.check()?;
         let end = (self.done + self.engine.at_once()).min(self.order.len());
         let places = self.order[self.done..end].to_vec();
         let cs: Vec<f64> = places.iter().map(|&k| ledger.cs[k]).collect();
