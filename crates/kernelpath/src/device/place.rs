@@ -1,5 +1,7 @@
 //! Which device a fit runs on. Only this folder knows the devices by name.
 
+use std::sync::Arc;
+
 use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -11,13 +13,6 @@ pub enum DeviceChoice {
     /// The processor.
     #[default]
     Cpu,
-}
-
-/// Work that any device can do.
-pub(crate) trait Work {
-    type Out;
-
-    fn on<D: Device>(self, device: &D) -> Self::Out;
 }
 
 impl DeviceChoice {
@@ -32,10 +27,10 @@ impl DeviceChoice {
         }
     }
 
-    /// Does the work on this device.
-    pub(crate) fn run<W: Work>(self, work: W) -> W::Out {
+    /// The device, ready for work.
+    pub(crate) fn open(self) -> Result<Arc<dyn Device>> {
         match self {
-            Self::Cpu => work.on(&Cpu),
+            Self::Cpu => Ok(Arc::new(Cpu)),
         }
     }
 }

@@ -42,19 +42,19 @@ pub(crate) struct Origin<'a, T> {
 }
 
 /// The kernel matrix of all units, on a device.
-pub(crate) struct WithMatrix<'a, T, F, D: Device> {
-    pub device: &'a D,
+pub(crate) struct WithMatrix<'a, T, F> {
+    pub device: &'a dyn Device,
     pub gram: &'a Gram<T>,
     pub units: &'a Units,
     pub solver: Solver,
     /// Of the whole matrix, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition<D::Matrix>>,
+    pub decomposition: &'a OnceLock<Decomposition>,
     /// If the matrix is ZZᵀ.
     pub origin: Option<Origin<'a, F>>,
     pub control: &'a Control,
 }
 
-impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
+impl<T: Working, F: Working> WithMatrix<'_, T, F> {
     fn solve_loss(
         &self,
         request: &Request,
@@ -104,7 +104,7 @@ impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
     }
 }
 
-impl<T: Working, F: Working, D: Device> Ground for WithMatrix<'_, T, F, D> {
+impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
     fn is_alone(&self, task: &Task) -> bool {
         task.rows.is_some()
     }

@@ -61,16 +61,16 @@ pub(crate) trait Visit {
 }
 
 /// One loss on a kernel matrix that lies on a device.
-pub(crate) struct OnGram<'a, T, D: Device> {
+pub(crate) struct OnGram<'a, T> {
     pub shared: &'a Shared<'a, T>,
-    pub device: &'a D,
+    pub device: &'a dyn Device,
     /// K = UΛUᵀ, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition<D::Matrix>>,
+    pub decomposition: &'a OnceLock<Decomposition>,
     pub control: &'a Control,
 }
 
-impl<T: Working, D: Device> OnGram<'_, T, D> {
-    fn decomposed(&self) -> Result<&Decomposition<D::Matrix>> {
+impl<T: Working> OnGram<'_, T> {
+    fn decomposed(&self) -> Result<&Decomposition> {
         if let Some(made) = self.decomposition.get() {
             return Ok(made);
         }
@@ -110,7 +110,7 @@ impl Method {
     }
 
     /// Runs the method on a kernel matrix.
-    pub fn on_matrix<T: Working, D: Device, V: Visit>(self, on: &OnGram<T, D>, visit: V) -> Result<V::Out> {
+    pub fn on_matrix<T: Working, V: Visit>(self, on: &OnGram<T>, visit: V) -> Result<V::Out> {
         let &OnGram { shared, device, control, .. } = on;
         match self {
             Self::ActiveSet => visit.with(|problems| one_path::engines(shared, &weights(problems), control)),
@@ -140,16 +140,17 @@ impl Method {
     }
 
     /// Runs the method on features. At most `copied` rows may be copied at once.
-    pub fn on_features<T: Working, D: Device, V: Visit>(
+    pub fn on_features<T: Working, V: Visit>(
         self,
-        on: &OnFeatures<T, D>,
+        on: &OnFeatures<T>,
+        device: &dyn Device,
         (problems, copied): (&[Problem], usize),
         control: &Control,
         visit: V,
     ) -> Result<V::Out> {
-        let &OnFeatures { device, design, loss, y, settings, .. } = on;
+        let &OnFeatures { design, loss, y, settings, .. } = on;
         let weights = weights(problems);
-        let primal = || Primal { device, design, copied, loss, y, settings, accuracy: Accuracy::Working, control };
+        let primal = || Primal { design, copied, loss, y, settings, accuracy: Accuracy::Working, control };
         if self != Self::Spectral {
             return visit.with(|_| Ok(vec![FeatureEngine::new(primal(), &weights)]));
         }

@@ -24,6 +24,7 @@
 use crate::certify::certificate::{Certificate, dual_losses, losses};
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::device::basis::Basis;
+use crate::device::matrix::Matrix;
 use crate::device::{Block, Device, Spectrum};
 use crate::error::Result;
 use crate::loss::intercept::best_intercept;
@@ -57,8 +58,8 @@ const WIDEST: f64 = 0.125;
 const NARROWEST: f64 = 1e-7;
 
 /// The steps on a device, for one loss and one kernel.
-pub(crate) struct Spectral<'a, B, D> {
-    pub device: &'a D,
+pub(crate) struct Spectral<'a, B> {
+    pub device: &'a dyn Device,
     pub basis: &'a B,
     pub spectrum: &'a Spectrum,
     pub loss: Loss,
@@ -112,7 +113,7 @@ impl State {
 /// A problem's answer: the state where its steps ended, its model and its outcome.
 pub(crate) type Solved<M> = (State, M, Outcome);
 
-impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
+impl<B: Basis> Spectral<'_, B> {
     /// The best constant model.
     pub fn constant(&self, weight: &[f64]) -> State {
         let b = best_intercept(self.loss, self.y, weight, &vec![0.0; self.y.len()], 0.0);
@@ -239,7 +240,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         Ok(lost)
     }
 
-    fn states(&self, coordinates: &D::Matrix, b: &[f64]) -> Result<Vec<State>> {
+    fn states(&self, coordinates: &Matrix, b: &[f64]) -> Result<Vec<State>> {
         let device = self.device;
         let scaled = device.scale_rows(&self.spectrum.values, coordinates)?;
         let f = device.download(&self.basis.times(device, &scaled, Accuracy::Double, self.control)?)?;

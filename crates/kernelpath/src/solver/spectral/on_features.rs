@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::{Outcome, Status};
-use crate::device::Device;
 use crate::device::basis::OfFeatures;
 use crate::error::{Error, Result};
 use crate::loss::smoothed::Smoothed;
@@ -28,13 +27,13 @@ pub(crate) struct Descent<'a> {
 }
 
 /// The engine for one loss on one set of features.
-pub(crate) struct SpectralOnFeatures<'a, T, D: Device> {
-    pub primal: Primal<'a, T, D>,
+pub(crate) struct SpectralOnFeatures<'a, T> {
+    pub primal: Primal<'a, T>,
     pub weights: &'a [Arc<[f64]>],
-    pub spectral: Spectral<'a, OfFeatures<'a, T, D>, D>,
+    pub spectral: Spectral<'a, OfFeatures<'a, T>>,
 }
 
-impl<'a, T: Working, D: Device> SpectralOnFeatures<'a, T, D> {
+impl<'a, T: Working> SpectralOnFeatures<'a, T> {
     /// Solves the columns of one C, starting from near their solutions.
     fn polish(&self, columns: &mut [&mut Column], c: f64) -> Result<()> {
         self.primal.solve(columns, c, &mut Preconditioner::new(self.weights.len()))
@@ -67,7 +66,7 @@ impl<'a, T: Working, D: Device> SpectralOnFeatures<'a, T, D> {
     }
 }
 
-impl<'a, T: Working, D: Device> Engine for SpectralOnFeatures<'a, T, D> {
+impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
     type Point = Descent<'a>;
 
     fn at_once(&self) -> usize {
