@@ -97,6 +97,20 @@ pub(crate) trait Device: Send + Sync {
     ) -> Result<Option<Vec<f64>>> {
         Ok(None)
     }
+    /// Columns with which a product makes full use of the device. The spectral engine takes so many neighbouring C's
+    /// together that its blocks are about this wide.
+    fn columns(&self) -> usize {
+        0
+    }
+    /// Whether double precision takes so much longer than single that steps avoid it where they can.
+    fn double_is_slow(&self) -> bool {
+        false
+    }
+    /// Most rows for which `auto` decomposes the kernel matrix of a piecewise-linear loss. The processor never does: its
+    /// active set needs no decomposition.
+    fn decomposed_rows(&self) -> usize {
+        0
+    }
     /// The matrix of an operator, put on the device, where its products run from now on. `None` if the host multiplies
     /// it itself.
     fn hold(&self, _matrix: &Stored) -> Result<Option<Box<dyn Remote>>> {

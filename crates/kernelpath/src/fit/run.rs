@@ -122,7 +122,7 @@ fn fit_matrix<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, units.len())?;
+    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len())?;
     let kernels = device.kernels();
     let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
     gram.remote = device.hold(&gram.stored())?;
@@ -152,7 +152,7 @@ fn fit_features<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, units.len(), nystrom)?;
+    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom)?;
     let mut features =
         Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());

@@ -66,7 +66,7 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
     ) -> Result<(Method, Vec<Kept>, Vec<Vec<LeftOut>>)> {
         let (control, cs) = (self.control, request.cs);
         let shared = Shared::new(gram, loss, y, request.settings);
-        let mut method = self.solver.method(loss, gram.n())?;
+        let mut method = self.solver.method(loss, gram.n(), self.device.decomposed_rows())?;
         // The closed form knows only weights 0 and 1, and in the refit no row may be left out.
         let counted = problems.iter().flat_map(|problem| problem.weight.iter()).any(|w| *w != 0.0 && *w != 1.0);
         if method == Method::ClosedForm && (counted || problems[0].weight.contains(&0.0)) {

@@ -19,10 +19,11 @@ use crate::solver::engine::{Description, Engine, Size};
 use crate::solver::low_rank::in_rank::FeatureEngine;
 use crate::solver::low_rank::primal::Primal;
 use crate::solver::newton::{self, descent};
-use crate::solver::spectral;
+use crate::solver::spectral::basis_products::Products;
 use crate::solver::spectral::block::Spectral;
 use crate::solver::spectral::on_features::SpectralOnFeatures;
 use crate::solver::spectral::on_matrix::OnMatrix;
+use crate::solver::spectral::{self, neighbours};
 
 /// How the problems are solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -126,10 +127,11 @@ impl Method {
                         loss: shared.loss,
                         y: &shared.y,
                         settings: shared.settings,
-                        accuracy: Accuracy::Working,
+                        products: Products::first(device, T::IS_ROUGH),
                         control,
                     };
-                    Ok(vec![OnMatrix { shared, weights: weights(problems), spectral }])
+                    let neighbours = neighbours(problems.len(), device.columns());
+                    Ok(vec![OnMatrix { shared, weights: weights(problems), neighbours, spectral }])
                 })
             }
             Self::ClosedForm => {
@@ -156,9 +158,10 @@ impl Method {
         }
         let (basis, spectrum) = OfFeatures::new(device, design, control)?;
         visit.with(|_| {
-            let (basis, spectrum, accuracy) = (&basis, &spectrum, Accuracy::Working);
-            let spectral = Spectral { device, basis, spectrum, loss, y, settings, accuracy, control };
-            Ok(vec![SpectralOnFeatures { primal: primal(), weights: &weights, spectral }])
+            let (basis, spectrum, products) = (&basis, &spectrum, Products::first(device, T::IS_ROUGH));
+            let spectral = Spectral { device, basis, spectrum, loss, y, settings, products, control };
+            let neighbours = neighbours(weights.len(), device.columns());
+            Ok(vec![SpectralOnFeatures { primal: primal(), weights: &weights, neighbours, spectral }])
         })
     }
 }
@@ -179,11 +182,13 @@ impl Solver {
         }
     }
 
-    /// The method for a loss on `n` rows of a kernel matrix.
-    pub(crate) fn method(self, loss: Loss, n: usize) -> Result<Method> {
+    /// The method for a loss on `n` rows of a kernel matrix. `decomposed` are the most rows that the device decomposes for
+    /// a piecewise-linear loss, unless asked to.
+    pub(crate) fn method(self, loss: Loss, n: usize, decomposed: usize) -> Result<Method> {
         let method = match self {
             Self::Auto if loss == Loss::Squared && n <= CLOSED_FORM_ROWS => Method::ClosedForm,
             Self::Auto if loss.curvature_bound().is_some() => Method::Newton,
+            Self::Auto if n <= decomposed => Method::Spectral,
             Self::Auto | Self::ActiveSet => Method::ActiveSet,
             Self::Newton => Method::Newton,
             Self::Spectral => Method::Spectral,
@@ -226,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_plan_grows_with_all_that_an_method_keeps() {
-        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out };
+        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out, columns: 0 };
         let n = 3000_u64;
         for method in Method::ALL {
             let bytes = method.extra_bytes(&size(3000, 6, 600));

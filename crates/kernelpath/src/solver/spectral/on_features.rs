@@ -15,7 +15,6 @@ use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::Primal;
 use crate::solver::low_rank::tuning::FEATURE_ATTEMPTS;
-use crate::solver::spectral::NEIGHBOURS;
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// A problem, where its steps ended, and where Newton's method went on from there.
@@ -30,6 +29,8 @@ pub(crate) struct Descent<'a> {
 pub(crate) struct SpectralOnFeatures<'a, T> {
     pub primal: Primal<'a, T>,
     pub weights: &'a [Arc<[f64]>],
+    /// C's in a block.
+    pub neighbours: usize,
     pub spectral: Spectral<'a, OfFeatures<'a, T>>,
 }
 
@@ -70,7 +71,7 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
     type Point = Descent<'a>;
 
     fn at_once(&self) -> usize {
-        NEIGHBOURS
+        self.neighbours
     }
 
     fn constants(&mut self) -> Result<Vec<Descent<'a>>> {
@@ -103,7 +104,7 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
         let mut spectral = Spectral { ..self.spectral };
         let solved =
             spectral.solve(&posed, starts, |jobs, smooth, states| self.finish(&problems, jobs, smooth, states))?;
-        self.spectral.accuracy = spectral.accuracy;
+        self.spectral.products = spectral.products;
         for (job, (state, mut column, outcome)) in jobs.iter_mut().zip(solved) {
             column.outcome.steps += outcome.steps;
             job.point.state = State { f: Vec::new(), ..state };

@@ -15,7 +15,6 @@ use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
 use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
-use crate::solver::spectral::NEIGHBOURS;
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// β and b.
@@ -41,6 +40,8 @@ impl Place {
 pub(crate) struct OnMatrix<'a, T> {
     pub shared: &'a Shared<'a, T>,
     pub weights: Vec<Arc<[f64]>>,
+    /// C's in a block.
+    pub neighbours: usize,
     pub spectral: Spectral<'a, Eigenvectors<'a>>,
 }
 
@@ -75,7 +76,7 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
     type Point = Place;
 
     fn at_once(&self) -> usize {
-        NEIGHBOURS
+        self.neighbours
     }
 
     fn constants(&mut self) -> Result<Vec<Place>> {
