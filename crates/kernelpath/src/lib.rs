@@ -70,7 +70,7 @@ pub use certify::record::{Record, Settings, Status};
 pub use data::rows::{Rows, RowsBuf};
 pub use data::sparse::{Csr, CsrBuf, Indices, Values};
 pub use data::units::Units;
-pub use device::place::DeviceChoice;
+pub use device::place::{DeviceChoice, Hardware};
 pub use error::{Error, Limit, Result};
 pub use estimator::classifier::Classifier;
 pub use estimator::fitted_classifier::FittedClassifier;

@@ -15,6 +15,29 @@ pub enum DeviceChoice {
     Cpu,
 }
 
+/// What computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Hardware {
+    /// The device.
+    pub device: DeviceChoice,
+    /// Threads of the processor; 0 for all cores.
+    pub threads: usize,
+}
+
+impl Hardware {
+    /// The processor with that many threads, 0 for all cores.
+    pub fn threads(threads: usize) -> Self {
+        Self { device: DeviceChoice::Cpu, threads }
+    }
+
+    /// The same with a device.
+    #[must_use]
+    pub fn device(self, device: DeviceChoice) -> Self {
+        Self { device, ..self }
+    }
+}
+
 impl DeviceChoice {
     /// The names of the devices.
     pub const NAMES: &'static [&'static str] = &["cpu"];
