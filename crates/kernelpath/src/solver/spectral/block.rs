@@ -189,7 +189,9 @@ impl<B: Basis> Spectral<'_, B> {
                 let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
                 open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
                 idle = if improved { 0 } else { idle + 1 };
-                if !improved {
+                // The limit of corrected products is right: slow progress has another reason, most of the time.
+                let patience = if self.products == Products::Corrected { IDLE_LOOKS / 2 } else { 1 };
+                if idle >= patience {
                     self.products = self.products.better(device);
                 }
                 over |= idle >= IDLE_LOOKS;
