@@ -65,7 +65,7 @@ impl<'a, P: Smooth> Newton<'a, P> {
             column.best = (f64::INFINITY, 0);
             column.majorise = false;
             problem.measure(column, c);
-            problem.judge(column, c, tol);
+            problem.find_gap(column, c, tol);
             column.outcome.status = if column.gap <= tol { Status::Converged } else { Status::MaxIter };
         });
         let mut open: Vec<&mut Column> = columns
@@ -97,7 +97,7 @@ impl<'a, P: Smooth> Newton<'a, P> {
 
 fn system<P: Smooth>(problem: &P, column: &Column, c: f64, tol: f64) -> System<P::Root> {
     let (root, mut residual) = problem.linearised(column, c);
-    let constraint = residual.chunks_exact(problem.rows()).map(|theta| -theta.iter().sum::<f64>()).collect();
+    let constraint = residual.chunks_exact(problem.n()).map(|theta| -theta.iter().sum::<f64>()).collect();
     residual.iter_mut().zip(&column.beta).for_each(|(theta, beta)| *theta -= beta);
     let enough = (P::LAST_GAP * tol * column.primal.abs()).max(P::STEP_GAP * column.mismatch);
     System { root, residual, constraint, enough }
@@ -113,7 +113,7 @@ fn take<P: Smooth>(problem: &P, column: &mut Column, direction: &Direction, c: f
         column.b = problem.best_intercepts(column, c);
         problem.measure(column, c);
     }
-    problem.judge(column, c, tol);
+    problem.find_gap(column, c, tol);
     let halved = column.gap <= 0.5 * column.best.0;
     column.best = if halved { (column.gap, 0) } else { (column.best.0, column.best.1 + 1) };
     if column.gap <= tol {
@@ -164,7 +164,7 @@ impl<P: Smooth> Engine for Newton<'_, P> {
     fn constants(&mut self) -> Result<Vec<Column>> {
         let constant = |weight: &Arc<[f64]>| {
             let b = self.problem.constant(weight);
-            let zeros = vec![0.0; self.problem.rows() * b.len()];
+            let zeros = vec![0.0; self.problem.n() * b.len()];
             Column::new(weight.clone(), zeros.clone(), zeros, b)
         };
         Ok(self.weights.iter().map(constant).collect())

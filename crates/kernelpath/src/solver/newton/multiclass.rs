@@ -2,6 +2,7 @@
 //! classes of a row.
 
 use crate::certify::classes::Classes;
+use crate::certify::ledger::Judge;
 use crate::certify::record::Settings;
 use crate::error::Result;
 use crate::kernel::operator::Operator;
@@ -42,10 +43,6 @@ impl<K: Operator> Smooth for Classes<'_, K> {
     const STEP_GAP: f64 = 1e-2;
     const LAST_GAP: f64 = 0.2;
     const REMEMBERS: usize = 2;
-
-    fn rows(&self) -> usize {
-        self.kernel.n()
-    }
 
     fn settings(&self) -> Settings {
         self.settings
@@ -89,7 +86,7 @@ impl<K: Operator> Smooth for Classes<'_, K> {
         let (f, b) = (at(&column.f, &direction.f, t), at(&column.b, &direction.b, t));
         let theta = self.softmax.slopes(&scaled(&column.weight, c), &f, &b);
         let of_b = |(theta, d): (&[f64], &f64)| d * theta.iter().sum::<f64>();
-        dot(&theta, &direction.f) + theta.chunks_exact(self.rows()).zip(&direction.b).map(of_b).sum::<f64>()
+        dot(&theta, &direction.f) + theta.chunks_exact(self.n()).zip(&direction.b).map(of_b).sum::<f64>()
     }
 
     fn measure(&self, column: &mut Column, c: f64) {
@@ -98,14 +95,14 @@ impl<K: Operator> Smooth for Classes<'_, K> {
     }
 
     /// Computes the objective, too.
-    fn judge(&self, column: &mut Column, c: f64, _: f64) {
+    fn find_gap(&self, column: &mut Column, c: f64, _: f64) {
         let weight = scaled(&column.weight, c);
         let bound = self.softmax.bound(&weight, &column.beta, &column.b, &column.f, self.largest_diagonal);
         (column.gap, column.primal) = (bound.gap(), bound.primal);
     }
 
     fn linearised(&self, column: &Column, c: f64) -> (Curvature, Vec<f64>) {
-        let (n, k) = (self.rows(), self.softmax.classes);
+        let (n, k) = (self.n(), self.softmax.classes);
         let weight = scaled(&column.weight, c);
         let mut curvature = Curvature { n, root: vec![0.0; n * k], unit: vec![0.0; n * k] };
         let mut p = vec![0.0; k];
@@ -157,12 +154,7 @@ impl<K: Operator> Smooth for Classes<'_, K> {
                 g.aim(z, energy, gap);
             });
         };
-        // K times each class of each column.
-        let times = |columns: &[&[f64]]| {
-            let classes: Vec<&[f64]> = columns.iter().flat_map(|column| column.chunks_exact(kernel.n())).collect();
-            let products = kernel.apply(&classes, control)?;
-            Ok(products.chunks_exact(softmax.classes).map(<[Vec<f64>]>::concat).collect())
-        };
+        let times = |columns: &[&[f64]]| self.each_class(columns, |classes| kernel.apply(classes, control));
         let directions = gradients::directions(systems, start, aim, times)?;
         let passes = directions.iter().map(|direction| direction.passes).max().unwrap_or(0);
         if passes * (kernel.cost() + 4 * *rank) > 2 * *rank * *rank * softmax.classes {

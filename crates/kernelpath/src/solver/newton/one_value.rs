@@ -32,10 +32,6 @@ impl<T: Working> Smooth for Shared<'_, T> {
     const LAST_GAP: f64 = 0.04;
     const REMEMBERS: usize = 3;
 
-    fn rows(&self) -> usize {
-        self.gram.n()
-    }
-
     fn settings(&self) -> Settings {
         self.settings
     }
@@ -94,7 +90,7 @@ impl<T: Working> Smooth for Shared<'_, T> {
 
     /// Judges the column by its mismatch so far. If the gap is small enough, brings β into the domain of the dual with
     /// Σβ = 0, and f along with it. (With a larger gap, this would throw Newton back.)
-    fn judge(&self, column: &mut Column, c: f64, tol: f64) {
+    fn find_gap(&self, column: &mut Column, c: f64, tol: f64) {
         column.gap = relative(column);
         for (i, beta) in column.beta.iter_mut().enumerate() {
             let cw = c * column.weight[i];

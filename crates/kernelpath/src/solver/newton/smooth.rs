@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::certify::ledger::Judge;
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::error::{Error, Result};
 use crate::observe::Control;
@@ -74,7 +75,7 @@ pub(crate) struct Direction {
 }
 
 /// A smooth loss on K. Every `c` is the C at which problems are solved.
-pub(crate) trait Smooth: Send + Sync + Sized {
+pub(crate) trait Smooth: Judge + Send + Sync + Sized {
     type Root: CurvatureRoot;
     /// The preconditioners, and how strong they had to be so far.
     type Preconditioners: Send + Sync;
@@ -86,7 +87,6 @@ pub(crate) trait Smooth: Send + Sync + Sized {
     /// From how many of the last solutions the next start is made.
     const REMEMBERS: usize;
 
-    fn rows(&self) -> usize;
     fn settings(&self) -> Settings;
     fn largest_diagonal(&self) -> f64;
     fn preconditioners(&self, control: &Control) -> Result<Self::Preconditioners>;
@@ -106,7 +106,7 @@ pub(crate) trait Smooth: Send + Sync + Sized {
     fn measure(&self, column: &mut Column, c: f64);
     /// Computes the relative gap. May change β by its rounding error, and if the gap is at most `tol` by what makes β dual
     /// feasible.
-    fn judge(&self, column: &mut Column, c: f64, tol: f64);
+    fn find_gap(&self, column: &mut Column, c: f64, tol: f64);
 
     /// The root of the curvature, and θ.
     fn linearised(&self, column: &Column, c: f64) -> (Self::Root, Vec<f64>);
