@@ -73,7 +73,9 @@ fn judged<J: Judge>(
     let unknown: Vec<&[f64]> = answers.iter().filter(|answer| answer.f.is_none()).map(|a| &a.beta[..]).collect();
     let mut products = judge.values(&unknown, control)?.into_iter();
     let weights: Vec<Vec<f64>> = units.iter().map(|&u| rows.without(u)).collect();
-    answers.iter_mut().for_each(|answer| answer.f = answer.f.take().or_else(|| products.next()));
+    for answer in answers.iter_mut().filter(|answer| answer.f.is_none()) {
+        answer.f = products.next();
+    }
     let mut models = Vec::with_capacity(answers.len());
     for (WithoutOne { beta, f, b, outcome }, weight) in answers.iter().zip(&weights) {
         let (b, f) = (std::slice::from_ref(b), f.as_deref().unwrap_or_default());

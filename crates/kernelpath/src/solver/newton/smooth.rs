@@ -100,9 +100,9 @@ pub(crate) trait Smooth: Judge + Send + Sync + Sized {
     /// The sum of the rows' Fenchel–Young terms, t of the way along a direction. It is the gap where β is dual feasible.
     /// Elsewhere β is made feasible, and the sum includes a price for that.
     fn mismatch(&self, column: &Column, direction: &Direction, c: f64, t: f64) -> f64;
-    /// What the losses fall by per step along a direction, t of the way along it.
+    /// How fast the losses fall along a direction, t of the way along it.
     fn pull(&self, column: &Column, direction: &Direction, c: f64, t: f64) -> f64;
-    /// Computes the mismatch and the objective where the column stands.
+    /// Computes the mismatch where the column stands, and its objective unless [`find_gap`](Self::find_gap) does.
     fn measure(&self, column: &mut Column, c: f64);
     /// Computes the relative gap. May change β by its rounding error, and if the gap is at most `tol` by what makes β dual
     /// feasible.
