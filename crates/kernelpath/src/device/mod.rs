@@ -5,6 +5,12 @@
 
 pub(crate) mod basis;
 pub(crate) mod cpu;
+#[allow(dead_code)]
+pub(crate) mod gpu;
+#[allow(dead_code)]
+pub(crate) mod interim;
+#[allow(dead_code)]
+pub(crate) mod matrix;
 pub(crate) mod place;
 
 /// The device of unit tests that need one by its type.

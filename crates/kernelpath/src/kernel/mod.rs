@@ -3,6 +3,7 @@
 pub(crate) mod accuracy;
 pub(crate) mod bandwidth;
 pub(crate) mod definite;
+pub(crate) mod elsewhere;
 pub(crate) mod evaluate;
 pub(crate) mod feature_map;
 pub(crate) mod gammas;
