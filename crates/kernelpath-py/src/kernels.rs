@@ -1,7 +1,10 @@
 //! Kernels of rows: bandwidth rules, kernel matrices, and functions made of kernels.
 
 use kernelpath::threads::are_few;
-use kernelpath::{Bandwidth, Control, Kernel, KernelFn, Shape, kernel_flops, kernel_matrix as compute_kernel_matrix};
+use kernelpath::{
+    Bandwidth, Control, DeviceChoice, Hardware, Kernel, KernelFn, Shape, kernel_flops,
+    kernel_matrix as compute_kernel_matrix,
+};
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,7 +78,7 @@ pub(crate) fn kernel_matrix<'py>(
 /// Decision values of the rows of X, one column per machine. `coef` has one row per machine and one column per support
 /// vector.
 #[pyfunction]
-#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, n_threads=0))]
+#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, device="cpu", n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub(crate) fn decision<'py>(
     py: Python<'py>,
@@ -87,6 +90,7 @@ pub(crate) fn decision<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
+    device: &str,
     n_threads: i64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
@@ -94,7 +98,11 @@ pub(crate) fn decision<'py>(
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     let coef = view(&coef).transpose();
     let (machines, control) = (coef.ncols(), Control::default());
-    let work = |threads| kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, threads, &control);
+    let device = unwrap(DeviceChoice::from_name(device))?;
+    let work = |threads| {
+        let hardware = Hardware::threads(threads).device(device);
+        kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, hardware, &control)
+    };
     let f = if are_few(kernel_flops(&x, &vectors, machines)) {
         run_here(py, || work(1))?
     } else {

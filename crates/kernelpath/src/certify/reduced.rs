@@ -3,7 +3,6 @@
 use crate::certify::certificate::{FeatureClaim, certify_features, feasible};
 use crate::certify::ledger::{Judge, Judged, Model};
 use crate::certify::record::{Settings, Status, record};
-use crate::device::Device;
 use crate::error::Result;
 use crate::loss::intercept::{constant_intercept, middle_intercept};
 use crate::loss::scalar::Loss;
@@ -13,8 +12,7 @@ use crate::numeric::parallel;
 use crate::observe::Control;
 
 /// What all problems of one loss on one set of features share.
-pub(crate) struct OnFeatures<'a, T, D> {
-    pub device: &'a D,
+pub(crate) struct OnFeatures<'a, T> {
     pub design: Design<'a, T>,
     /// How far each feature may be from its exact value.
     pub errors: &'a [f64],
@@ -23,7 +21,7 @@ pub(crate) struct OnFeatures<'a, T, D> {
     pub settings: Settings,
 }
 
-impl<T: Working, D: Device> OnFeatures<'_, T, D> {
+impl<T: Working> OnFeatures<'_, T> {
     /// The record of a model, with the image Zᵀθ of its dual point; or that of the best constant model, if more is known
     /// of it.
     fn judged(&self, model: &Model, weight: &[f64], theta: &[f64], image: Vec<f64>) -> Judged {
@@ -47,7 +45,7 @@ impl<T: Working, D: Device> OnFeatures<'_, T, D> {
     }
 }
 
-impl<T: Working, D: Device> Judge for OnFeatures<'_, T, D> {
+impl<T: Working> Judge for OnFeatures<'_, T> {
     fn n(&self) -> usize {
         self.y.len()
     }
@@ -57,7 +55,7 @@ impl<T: Working, D: Device> Judge for OnFeatures<'_, T, D> {
     }
 
     fn values(&self, coefs: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
-        self.device.pass(self.design, coefs, Accuracy::Double, control)
+        self.design.times(coefs, Accuracy::Double, control)
     }
 
     fn intercepts(&self, weight: &[f64], f: &[f64], b: Vec<f64>) -> Vec<f64> {
@@ -71,7 +69,7 @@ impl<T: Working, D: Device> Judge for OnFeatures<'_, T, D> {
             (weight, theta)
         });
         let thetas: Vec<&[f64]> = points.iter().map(|(_, theta)| &theta[..]).collect();
-        let images = self.device.pass_back(self.design, &thetas, Accuracy::Double, control)?;
+        let images = self.design.transposed_times(&thetas, Accuracy::Double, control)?;
         let points = models.iter().zip(&points).zip(images);
         Ok(parallel::map(points, |((model, (weight, theta)), image)| self.judged(model, weight, theta, image)))
     }

@@ -3,11 +3,13 @@
 
 use faer::Mat;
 
+use crate::device::matrix::Matrix;
 use crate::device::{Decomposition, Device, Spectrum};
 use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design};
 use crate::numeric::eigen::eigen;
+use crate::numeric::parallel;
 use crate::observe::Control;
 
 /// Directions whose eigenvalue is this small, relative to the largest, are left out of a low-rank basis.
@@ -19,39 +21,46 @@ const NEGLIGIBLE: f64 = 1e-12;
 const GROUPS: usize = 4;
 
 /// An orthonormal basis U on a device. The passes of the spectral engine are products with it.
-pub(crate) trait Basis<D: Device>: Sync {
+pub(crate) trait Basis: Sync {
     /// U·X.
-    fn times(&self, device: &D, x: &D::Matrix, accuracy: Accuracy, control: &Control) -> Result<D::Matrix>;
+    fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, control: &Control) -> Result<Matrix>;
     /// Uᵀ·V.
-    fn transposed_times(&self, device: &D, v: &D::Matrix, accuracy: Accuracy, control: &Control) -> Result<D::Matrix>;
+    fn transposed_times(
+        &self,
+        device: &dyn Device,
+        v: &Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Matrix>;
 }
 
 /// The eigenvectors of a kernel matrix, in both precisions.
-pub(crate) struct Eigenvectors<'a, D: Device> {
-    double: &'a D::Matrix,
-    single: D::Narrow,
+pub(crate) struct Eigenvectors<'a> {
+    double: &'a Matrix,
+    single: Matrix,
 }
 
-impl<'a, D: Device> Eigenvectors<'a, D> {
-    pub fn new(device: &D, decomposition: &'a Decomposition<D::Matrix>) -> Result<Self> {
+impl<'a> Eigenvectors<'a> {
+    pub fn new(device: &dyn Device, decomposition: &'a Decomposition) -> Result<Self> {
         let double = &decomposition.basis;
         Ok(Self { double, single: device.narrow(double)? })
     }
-}
 
-impl<D: Device> Basis<D> for Eigenvectors<'_, D> {
-    fn times(&self, device: &D, x: &D::Matrix, accuracy: Accuracy, _: &Control) -> Result<D::Matrix> {
+    fn of(&self, accuracy: Accuracy) -> &Matrix {
         match accuracy {
-            Accuracy::Working => device.narrow_times(&self.single, x),
-            Accuracy::Double => device.times(self.double, x),
+            Accuracy::Working => &self.single,
+            Accuracy::Double => self.double,
         }
     }
+}
 
-    fn transposed_times(&self, device: &D, v: &D::Matrix, accuracy: Accuracy, _: &Control) -> Result<D::Matrix> {
-        match accuracy {
-            Accuracy::Working => device.narrow_transposed_times(&self.single, v),
-            Accuracy::Double => device.transposed_times(self.double, v),
-        }
+impl Basis for Eigenvectors<'_> {
+    fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, _: &Control) -> Result<Matrix> {
+        device.times(self.of(accuracy), x)
+    }
+
+    fn transposed_times(&self, device: &dyn Device, v: &Matrix, accuracy: Accuracy, _: &Control) -> Result<Matrix> {
+        device.transposed_times(self.of(accuracy), v)
     }
 }
 
@@ -60,18 +69,18 @@ impl<D: Device> Basis<D> for Eigenvectors<'_, D> {
 /// With ZᵀZ = VΣ²Vᵀ the eigenvectors are U = ZVΣ⁻¹. The vector e = (1 − UUᵀ1)/‖1 − UUᵀ1‖, of eigenvalue 0, completes
 /// them: for a β outside their span, all that the engine asks for is the sum of β. So the basis is [Z 1]·T with a small
 /// T, and is never formed.
-pub(crate) struct OfFeatures<'a, T, D: Device> {
+pub(crate) struct OfFeatures<'a, T> {
     design: Design<'a, T>,
-    map: D::Matrix,
+    map: Matrix,
     /// VΣ, which takes coordinates to w = Zᵀβ.
     weights: Mat<f64>,
 }
 
-impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
-    pub fn new(device: &D, design: Design<'a, T>, control: &Control) -> Result<(Self, Spectrum)> {
+impl<'a, T: Working> OfFeatures<'a, T> {
+    pub fn new(device: &dyn Device, design: Design<'a, T>, control: &Control) -> Result<(Self, Spectrum)> {
         let (n, rank) = (design.n(), design.rank());
         // The upper triangle of [Z 1]ᵀ[Z 1].
-        let square: Mat<f64> = device.curvature(design, &vec![1.0; n], GROUPS, control)?;
+        let square: Mat<f64> = design.curvature(&vec![1.0; n], GROUPS, control)?;
         let (values, vectors) = eigen(square.submatrix(0, 0, rank, rank).transpose().to_owned(), control)?;
         let largest = values.iter().fold(0.0_f64, |a, v| a.max(*v));
         let kept: Vec<usize> = (0..rank).filter(|&k| values[k] > NEGLIGIBLE * largest).collect();
@@ -104,13 +113,31 @@ impl<'a, T: Working, D: Device> OfFeatures<'a, T, D> {
     }
 }
 
-impl<T: Working, D: Device> Basis<D> for OfFeatures<'_, T, D> {
-    fn times(&self, device: &D, x: &D::Matrix, accuracy: Accuracy, control: &Control) -> Result<D::Matrix> {
-        device.features_times(self.design, &device.times(&self.map, x)?, accuracy, control)
+impl<T: Working> Basis for OfFeatures<'_, T> {
+    fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, control: &Control) -> Result<Matrix> {
+        let rank = self.design.rank();
+        let weights = device.download(&device.times(&self.map, x)?)?;
+        let w: Vec<&[f64]> = weights.iter().map(|column| &column[..rank]).collect();
+        let mut products = self.design.times(&w, accuracy, control)?;
+        parallel::for_each(products.iter_mut().zip(&weights), |(product, column)| {
+            for value in product {
+                *value += column[rank];
+            }
+        });
+        device.upload(self.design.n(), &products)
     }
 
-    fn transposed_times(&self, device: &D, v: &D::Matrix, accuracy: Accuracy, control: &Control) -> Result<D::Matrix> {
-        let products = device.features_transposed_times(self.design, v, accuracy, control)?;
-        device.transposed_times(&self.map, &products)
+    fn transposed_times(
+        &self,
+        device: &dyn Device,
+        v: &Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Matrix> {
+        let columns = device.download(v)?;
+        let references: Vec<&[f64]> = columns.iter().map(|column| &column[..]).collect();
+        let mut products = self.design.transposed_times(&references, accuracy, control)?;
+        products.iter_mut().zip(&columns).for_each(|(product, column)| product.push(column.iter().sum()));
+        device.transposed_times(&self.map, &device.upload(self.design.rank() + 1, &products)?)
     }
 }

@@ -2,14 +2,13 @@
 
 use faer::{Mat, MatRef};
 
+use crate::device::matrix::Matrix;
 use crate::device::{Block, Device, Spectrum};
 use crate::error::Result;
-use crate::kernel::gram::Gram;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::cholesky::Working;
-use crate::numeric::design::{Accuracy, Design, product};
+use crate::numeric::design::product;
 use crate::numeric::eigen::eigen;
-use crate::numeric::entry::Entry;
 use crate::numeric::memory;
 use crate::numeric::parallel;
 use crate::numeric::simd::{dot, vectorise};
@@ -50,126 +49,76 @@ fn narrow(a: &Mat<f64>) -> Result<Mat<f32>> {
     memory::matrix(a.nrows(), a.ncols(), "the eigenvectors in single precision", |i, j| a[(i, j)] as f32)
 }
 
+/// A matrix of the processor, in double precision.
+fn double(matrix: &Matrix) -> &Mat<f64> {
+    matrix.of()
+}
+
+fn made(matrix: Mat<f64>) -> Matrix {
+    Matrix::new(matrix.nrows(), matrix.ncols(), matrix)
+}
+
 impl Device for Cpu {
-    type Matrix = Mat<f64>;
-    type Narrow = Mat<f32>;
-
-    fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Mat<f64>> {
-        memory::matrix(rows, columns.len(), PRODUCT, |i, c| columns[c][i])
+    fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Matrix> {
+        Ok(made(memory::matrix(rows, columns.len(), PRODUCT, |i, c| columns[c][i])?))
     }
 
-    fn download(&self, matrix: &Mat<f64>) -> Result<Vec<Vec<f64>>> {
-        Ok((0..matrix.ncols()).map(|c| matrix.col_as_slice(c).to_vec()).collect())
+    fn download(&self, matrix: &Matrix) -> Result<Vec<Vec<f64>>> {
+        Ok((0..matrix.columns).map(|c| double(matrix).col_as_slice(c).to_vec()).collect())
     }
 
-    fn narrow(&self, matrix: &Mat<f64>) -> Result<Mat<f32>> {
-        narrow(matrix)
+    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync)) -> Result<Matrix> {
+        let mut matrix = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
+        parallel::for_each(columns_mut(&mut matrix).enumerate(), |(i, column)| fill(i, column));
+        Ok(made(matrix))
     }
 
-    fn gram<T: Entry>(&self, gram: &Gram<T>) -> Result<Mat<f64>> {
-        memory::matrix(gram.n(), gram.n(), "the kernel matrix in double precision", |i, j| gram.get(i, j))
+    fn narrow(&self, matrix: &Matrix) -> Result<Matrix> {
+        Ok(Matrix::new(matrix.rows, matrix.columns, narrow(double(matrix))?))
     }
 
-    fn eigh(&self, k: Mat<f64>, control: &Control) -> Result<(Vec<f64>, Mat<f64>)> {
-        let (values, basis) = eigen(k, control)?;
-        Ok((values.into_iter().map(|v| v.max(0.0)).collect(), basis))
+    fn eigh(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
+        let (values, basis) = eigen(k.into_inner(), control)?;
+        Ok((values.into_iter().map(|v| v.max(0.0)).collect(), made(basis)))
     }
 
-    fn times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        banded(a.as_ref(), b.as_ref())
+    fn times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        Ok(made(match a.get::<Mat<f32>>() {
+            Some(a) => banded(a.as_ref(), narrow(double(b))?.as_ref())?,
+            None => banded(double(a).as_ref(), double(b).as_ref())?,
+        }))
     }
 
-    fn transposed_times(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        banded(a.as_ref().transpose(), b.as_ref())
+    fn transposed_times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        Ok(made(match a.get::<Mat<f32>>() {
+            Some(a) => banded(a.as_ref().transpose(), narrow(double(b))?.as_ref())?,
+            None => banded(double(a).as_ref().transpose(), double(b).as_ref())?,
+        }))
     }
 
-    fn narrow_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        banded(a.as_ref(), narrow(b)?.as_ref())
-    }
-
-    fn narrow_transposed_times(&self, a: &Mat<f32>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        banded(a.as_ref().transpose(), narrow(b)?.as_ref())
-    }
-
-    fn features_times<T: Working>(
-        &self,
-        z: Design<T>,
-        b: &Mat<f64>,
-        accuracy: Accuracy,
-        control: &Control,
-    ) -> Result<Mat<f64>> {
-        let w: Vec<&[f64]> = (0..b.ncols()).map(|c| &b.col_as_slice(c)[..z.rank()]).collect();
-        let products = z.times(&w, accuracy, control)?;
-        let mut out = zeros(z.n(), b.ncols())?;
-        for (c, product) in products.iter().enumerate() {
-            let shift = b[(z.rank(), c)];
-            out.col_as_slice_mut(c).iter_mut().zip(product).for_each(|(out, value)| *out = value + shift);
-        }
-        Ok(out)
-    }
-
-    fn features_transposed_times<T: Working>(
-        &self,
-        z: Design<T>,
-        b: &Mat<f64>,
-        accuracy: Accuracy,
-        control: &Control,
-    ) -> Result<Mat<f64>> {
-        let columns: Vec<&[f64]> = (0..b.ncols()).map(|c| b.col_as_slice(c)).collect();
-        let mut products = z.transposed_times(&columns, accuracy, control)?;
-        products.iter_mut().zip(columns).for_each(|(product, column)| product.push(column.iter().sum()));
-        self.upload(z.rank() + 1, &products)
-    }
-
-    fn pass<T: Working>(
-        &self,
-        z: Design<T>,
-        w: &[&[f64]],
-        accuracy: Accuracy,
-        control: &Control,
-    ) -> Result<Vec<Vec<f64>>> {
-        z.times(w, accuracy, control)
-    }
-
-    fn pass_back<T: Working>(
-        &self,
-        z: Design<T>,
-        v: &[&[f64]],
-        accuracy: Accuracy,
-        control: &Control,
-    ) -> Result<Vec<Vec<f64>>> {
-        z.transposed_times(v, accuracy, control)
-    }
-
-    fn curvature<T: Working, R: Working>(
-        &self,
-        z: Design<T>,
-        s: &[f64],
-        groups: usize,
-        control: &Control,
-    ) -> Result<Mat<R>> {
-        z.curvature(s, groups, control)
-    }
-
-    fn scale_rows(&self, scale: &[f64], a: &Mat<f64>) -> Result<Mat<f64>> {
+    fn scale_rows(&self, scale: &[f64], a: &Matrix) -> Result<Matrix> {
+        let a = double(a);
         let mut out = memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, j| a[(i, j)])?;
         for c in 0..out.ncols() {
             for (value, scale) in out.col_as_slice_mut(c).iter_mut().zip(scale) {
                 *value *= scale;
             }
         }
-        Ok(out)
+        Ok(made(out))
     }
 
-    fn select(&self, a: &Mat<f64>, columns: &[usize]) -> Result<Mat<f64>> {
-        memory::matrix(a.nrows(), columns.len(), PRODUCT, |i, c| a[(i, columns[c])])
+    fn select(&self, a: &Matrix, columns: &[usize]) -> Result<Matrix> {
+        let a = double(a);
+        Ok(made(memory::matrix(a.nrows(), columns.len(), PRODUCT, |i, c| a[(i, columns[c])])?))
     }
 
-    fn rows(&self, a: &Mat<f64>, rows: &[usize]) -> Result<Mat<f64>> {
-        memory::matrix(a.ncols(), rows.len(), "the rows of a fold", |k, i| a[(rows[i], k)])
+    fn rows(&self, a: &Matrix, rows: &[usize]) -> Result<Matrix> {
+        let a = double(a);
+        Ok(made(memory::matrix(a.ncols(), rows.len(), "the rows of a fold", |k, i| a[(rows[i], k)])?))
     }
 
-    fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Mat<f64>, f: &Mat<f64>, b: &[f64]) -> Result<Mat<f64>> {
+    fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Matrix, f: &Matrix, b: &[f64]) -> Result<Matrix> {
+        let (weight, f) = (double(weight), double(f));
         let mut out = zeros(f.nrows(), f.ncols())?;
         parallel::for_each(columns_mut(&mut out).enumerate(), |(c, out)| {
             let (f, weight, b) = (f.col_as_slice(c), weight.col_as_slice(c), b[c]);
@@ -182,39 +131,44 @@ impl Device for Cpu {
                 },
             );
         });
-        Ok(out)
+        Ok(made(out))
     }
 
-    fn resolvent(&self, values: &[f64], curvature: &[f64]) -> Result<Mat<f64>> {
-        memory::matrix(values.len(), curvature.len(), PRODUCT, |k, c| 1.0 / (1.0 + curvature[c] * values[k]))
+    fn resolvent(&self, values: &[f64], curvature: &[f64]) -> Result<Matrix> {
+        let entry = |k: usize, c: usize| 1.0 / (1.0 + curvature[c] * values[k]);
+        Ok(made(memory::matrix(values.len(), curvature.len(), PRODUCT, entry)?))
     }
 
-    fn combine(&self, terms: &[(&Mat<f64>, &[f64])]) -> Result<Mat<f64>> {
-        let (rows, columns) = terms.first().map_or((0, 0), |(a, _)| (a.nrows(), a.ncols()));
-        memory::matrix(rows, columns, PRODUCT, |i, c| terms.iter().map(|(a, scale)| scale[c] * a[(i, c)]).sum())
+    fn combine(&self, terms: &[(&Matrix, &[f64])]) -> Result<Matrix> {
+        let (rows, columns) = terms.first().map_or((0, 0), |(a, _)| (a.rows, a.columns));
+        let terms: Vec<(&Mat<f64>, &[f64])> = terms.iter().map(|(a, scale)| (double(a), *scale)).collect();
+        let entry = |i: usize, c: usize| terms.iter().map(|(a, scale)| scale[c] * a[(i, c)]).sum();
+        Ok(made(memory::matrix(rows, columns, PRODUCT, entry)?))
     }
 
-    fn hadamard(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Mat<f64>> {
-        memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, c| a[(i, c)] * b[(i, c)])
+    fn hadamard(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        let (a, b) = (double(a), double(b));
+        Ok(made(memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, c| a[(i, c)] * b[(i, c)])?))
     }
 
-    fn column_dots(&self, a: &Mat<f64>, b: &Mat<f64>) -> Result<Vec<f64>> {
+    fn column_dots(&self, a: &Matrix, b: &Matrix) -> Result<Vec<f64>> {
+        let (a, b) = (double(a), double(b));
         Ok((0..a.ncols()).map(|c| dot(a.col_as_slice(c), b.col_as_slice(c))).collect())
     }
 
     fn fused_step(
         &self,
-        block: &mut Block<Mat<f64>>,
-        pulls: &Mat<f64>,
+        block: &mut Block,
+        pulls: &Matrix,
         spectrum: &Spectrum,
         curvature: &[f64],
     ) -> Result<Option<Vec<f64>>> {
         let Block { coordinates, ahead, b, b_ahead, momentum } = block;
-        let columns = (columns_mut(coordinates).zip(columns_mut(ahead)))
+        let columns = (columns_mut(coordinates.of_mut()).zip(columns_mut(ahead.of_mut())))
             .zip(b.iter_mut().zip(b_ahead).zip(momentum))
             .map(|((last, ahead), ((b, b_ahead), momentum))| Moving { last, ahead, b, b_ahead, momentum });
         let gap = |(c, (column, &cm)): (usize, (Moving, &f64))| {
-            let pulls = pulls.col_as_slice(c);
+            let pulls = double(pulls).col_as_slice(c);
             vectorise(
                 #[inline(always)]
                 || column.advance(pulls, spectrum, cm),
@@ -275,45 +229,5 @@ impl Moving<'_> {
             *momentum = 1.0;
         }
         gap
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passes_of_the_host_equal_those_of_matrices_on_the_device() {
-        let (n, rank, control) = (700, 5, Control::default());
-        let z: Vec<f64> = (0..n * rank).map(|i| (0.37 * i as f64).sin()).collect();
-        let z = Design::new(&z, &[], n, rank);
-        let columns = |length: usize| -> Vec<Vec<f64>> {
-            (0..3).map(|c| (0..length).map(|i| (0.1 * (i * (c + 1)) as f64).cos()).collect()).collect()
-        };
-        let close = |a: &[Vec<f64>], b: &[Vec<f64>]| {
-            assert_eq!(a.len(), b.len());
-            for (a, b) in a.iter().zip(b) {
-                assert_eq!(a.len(), b.len());
-                assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-10));
-            }
-        };
-        // The last row, which belongs to the intercept, is 0.
-        let mut w = columns(rank + 1);
-        for w in &mut w {
-            w[rank] = 0.0;
-        }
-        let on_device = Cpu.features_times(z, &Cpu.upload(rank + 1, &w).unwrap(), Accuracy::Double, &control).unwrap();
-        let w: Vec<&[f64]> = w.iter().map(|w| &w[..rank]).collect();
-        close(&Cpu.pass(z, &w, Accuracy::Double, &control).unwrap(), &Cpu.download(&on_device).unwrap());
-
-        let v = columns(n);
-        let uploaded = Cpu.upload(n, &v).unwrap();
-        let on_device = Cpu.features_transposed_times(z, &uploaded, Accuracy::Double, &control).unwrap();
-        let mut expected = Cpu.download(&on_device).unwrap();
-        for column in &mut expected {
-            column.truncate(rank);
-        }
-        let v: Vec<&[f64]> = v.iter().map(|v| &v[..]).collect();
-        close(&Cpu.pass_back(z, &v, Accuracy::Double, &control).unwrap(), &expected);
     }
 }

@@ -14,8 +14,23 @@ impl Matrix {
         Self { rows, columns, data: Box::new(data) }
     }
 
-    /// What holds the numbers. A matrix of another device is a bug of the caller.
+    /// What holds the numbers, if it is of this type.
+    pub(in crate::device) fn get<M: Any>(&self) -> Option<&M> {
+        self.data.downcast_ref()
+    }
+
+    /// What holds the numbers. It is of this type, since a matrix never leaves the device that made it.
     pub(in crate::device) fn of<M: Any>(&self) -> &M {
-        self.data.downcast_ref().expect("a matrix is used by the device that made it")
+        self.get().expect("a matrix stays on its device, in its precision")
+    }
+
+    /// As [`of`](Self::of), to be written.
+    pub(in crate::device) fn of_mut<M: Any>(&mut self) -> &mut M {
+        self.data.downcast_mut().expect("a matrix stays on its device, in its precision")
+    }
+
+    /// As [`of`](Self::of), taken out.
+    pub(in crate::device) fn into_inner<M: Any>(self) -> M {
+        *self.data.downcast().unwrap_or_else(|_| unreachable!("a matrix stays on its device, in its precision"))
     }
 }

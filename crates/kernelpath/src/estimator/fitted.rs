@@ -134,14 +134,14 @@ impl Fitted {
 
     /// The values of all functions, row after row.
     pub fn values(&self, x: &Rows) -> Result<Vec<f64>> {
-        self.expansion.values(x, self.options.threads)
+        self.expansion.values(x, self.options.hardware())
     }
 
     /// The values at the training rows that count. A precomputed matrix has one column for each of these rows.
     pub fn values_at_rows(&self, counted: &Counted) -> Result<Vec<f64>> {
         let x = counted.x();
         let columns: Vec<usize> = self.support.iter().filter_map(|row| counted.place(*row)).collect();
-        self.expansion.values_by(&x, &columns, x.ncols(), self.options.threads)
+        self.expansion.values_by(&x, &columns, x.ncols(), self.options.hardware())
     }
 
     /// The rows of the fit that count, from its data.

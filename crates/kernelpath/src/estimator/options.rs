@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::certify::record::Settings;
 use crate::data::rows::Rows;
-use crate::device::place::DeviceChoice;
+use crate::device::place::{DeviceChoice, Hardware};
 use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
 use crate::fit::folds::Folds;
@@ -173,6 +173,11 @@ impl Options {
     /// Whether the values of C are the default ones, in units that a loss may choose.
     pub fn is_default_grid(&self) -> bool {
         matches!(self.grid, Grid::Default(_))
+    }
+
+    /// What computes.
+    pub fn hardware(&self) -> Hardware {
+        Hardware::threads(self.threads).device(self.device)
     }
 
     /// The values of γ to try, in the order given.

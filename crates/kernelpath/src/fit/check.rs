@@ -111,7 +111,7 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
         (Objective::Multinomial, _) => request.solver.method_of_classes().map(|_| ())?,
         (Objective::Scalar(loss), KernelChoice::LowRank(_)) => loss.check().map(|_| ())?,
         (Objective::Scalar(loss), KernelChoice::Exact(_)) => {
-            request.solver.method(loss.check()?, task.y.len())?;
+            request.solver.method(loss.check()?, task.y.len(), 0)?;
         }
     }
     let n = request.x.nrows();

@@ -1,5 +1,6 @@
 //! What a fit takes of memory, before anything is allocated: the sum of what its parts declare.
 
+use crate::device::Device;
 use crate::error::Result;
 use crate::fit::folds::Folds;
 use crate::fit::request::Request;
@@ -17,7 +18,7 @@ use crate::solver::choice::{Method, Solver};
 use crate::solver::engine::Size;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::newton::multiclass::softmax_bytes;
-use crate::solver::spectral::NEIGHBOURS;
+use crate::solver::spectral::neighbours;
 
 /// Numbers per C for a row left out: a record twice, and its value in vectors of their own.
 const LEFT_OUT: u64 = 32;
@@ -31,18 +32,22 @@ const STATE: usize = 21;
 const STATE_ON_DEVICE: usize = 8;
 
 /// Plans a fit on the kernel matrix of `n` units. Returns the pairs to use, and the bytes of the whole fit.
-pub(crate) fn on_matrix<'a, T: Working>(request: &Request<'a>, n: usize) -> Result<(Option<&'a Pairs>, u64)> {
-    let extra = beside_matrix::<T>(request, n)?;
+pub(crate) fn on_matrix<'a, T: Working>(
+    request: &Request<'a>,
+    device: &dyn Device,
+    n: usize,
+) -> Result<(Option<&'a Pairs>, u64)> {
+    let extra = beside_matrix::<T>(request, device, n)?;
     let outputs = request.tasks.iter().map(super::request::Task::outputs).max().unwrap_or(1);
     let threads = if outputs > 1 { 1 } else { rayon::current_num_threads() };
-    let low_rank = || planned_at_low_rank::<T>(request, n);
+    let low_rank = || planned_at_low_rank::<T>(request, device, n);
     let plan = |pairs: u64| check_plan::<T>(n, outputs * request.cs.len(), threads, extra + pairs, low_rank);
     Pairs::planned(request.pairs, n, plan)
 }
 
 /// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
 /// that small tasks work on side by side, and what is kept of all tasks.
-fn beside_matrix<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
+fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usize) -> Result<u64> {
     let (n, cs, threads) = (request.x.nrows(), request.cs.len(), rayon::current_num_threads() as u64);
     let splits = request.folds.splits();
     let tested = if request.folds == Folds::LeaveOneOut { n } else { splits.iter().map(|fold| fold.test.len()).sum() };
@@ -56,8 +61,9 @@ fn beside_matrix<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
         };
         // Leave-one-out solves a block of problems at once.
         let problems = if request.folds == Folds::LeaveOneOut { 1 + LEFT_OUT_AT_ONCE } else { 1 + splits.len() };
-        let size = Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows) };
-        let mut solver = request.solver.method(loss, rows)?.extra_bytes(&size);
+        let size =
+            Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows), columns: device.columns() };
+        let mut solver = request.solver.method(loss, rows, device.decomposed_rows())?.extra_bytes(&size);
         if request.solver == Solver::Auto && loss == Loss::Squared {
             // If rows repeat, Newton's method takes the place of the closed form.
             solver = solver.max(Method::Newton.extra_bytes(&size));
@@ -80,21 +86,26 @@ fn beside_matrix<T: Entry>(request: &Request, n_units: usize) -> Result<u64> {
 }
 
 /// Plans a fit on the features of `n` units. Returns where the features go, and the bytes of the whole fit.
-pub(crate) fn on_features<T: Working>(request: &Request, n: usize, nystrom: &Nystrom) -> Result<(Storage, u64)> {
-    Storage::planned::<T>(n, nystrom, beside_features::<T>(request, n, nystrom.rank()))
+pub(crate) fn on_features<T: Working>(
+    request: &Request,
+    device: &dyn Device,
+    n: usize,
+    nystrom: &Nystrom,
+) -> Result<(Storage, u64)> {
+    Storage::planned::<T>(n, nystrom, beside_features::<T>(request, device, n, nystrom.rank()))
 }
 
 /// Bytes that a fit at low rank on `n` units would take; `None` for leave-one-out, which has no fit at low rank.
-fn planned_at_low_rank<T: Working>(request: &Request, n: usize) -> Option<u64> {
+fn planned_at_low_rank<T: Working>(request: &Request, device: &dyn Device, n: usize) -> Option<u64> {
     if request.folds == Folds::LeaveOneOut {
         return None;
     }
-    Some(request.instead.planned_bytes::<T>(n, |rank| beside_features::<T>(request, n, rank)))
+    Some(request.instead.planned_bytes::<T>(n, |rank| beside_features::<T>(request, device, n, rank)))
 }
 
 /// Bytes that a fit on `n` units takes beside their features: its problems in work, the held-out values of every
 /// machine, copies of some rows, factors, and the matrices over all pairs of features.
-fn beside_features<T: Working>(request: &Request, n: usize, rank: usize) -> u64 {
+fn beside_features<T: Working>(request: &Request, device: &dyn Device, n: usize, rank: usize) -> u64 {
     let folds = request.folds.splits().len();
     let held_out = |outputs: usize| if folds > 0 { outputs * request.cs.len() * request.x.nrows() } else { 0 };
     let (mut of_classes, mut scalar) = (0, false);
@@ -110,7 +121,7 @@ fn beside_features<T: Working>(request: &Request, n: usize, rank: usize) -> u64 
     }
     let most = request.tasks.iter().map(|task| task.y.len()).max().unwrap_or(0);
     let is_spectral = request.solver == Solver::Spectral;
-    let state = if is_spectral { STATE + STATE_ON_DEVICE * NEIGHBOURS } else { STATE };
+    let state = if is_spectral { STATE + STATE_ON_DEVICE * neighbours(folds + 1, device.columns()) } else { STATE };
     let beside = 8 * (most * (folds + 1) * state + held_out(request.tasks.len())) as u64 + (56 << 20);
     let factors = Preconditioner::<T>::bytes(n, rank, folds + 1);
     // One matrix per thread with its factor, and for the spectral engine those of an eigendecomposition.

@@ -10,7 +10,6 @@ use crate::certify::ledger::Kept;
 use crate::certify::record::Record;
 use crate::data::units::Units;
 use crate::device::Device;
-use crate::device::place::Work;
 use crate::error::Result;
 use crate::fit::check::check;
 use crate::fit::folds::Folds;
@@ -79,74 +78,60 @@ pub(crate) trait Ground: Sync {
 /// ```
 pub fn fit(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
     each_once(request.cs, |cs| match cs {
-        None => request.device.run(Fit { request, control }),
-        Some(cs) => request.device.run(Fit { request: &Request { cs, ..request.clone() }, control }),
+        None => fit_each_once(request, control),
+        Some(cs) => fit_each_once(&Request { cs, ..request.clone() }, control),
     })
 }
 
-/// A fit, before its device is known.
-struct Fit<'a> {
-    request: &'a Request<'a>,
-    control: &'a Control,
-}
-
-impl Work for Fit<'_> {
-    type Out = Result<Vec<PathFit>>;
-
-    fn on<D: Device>(self, device: &D) -> Result<Vec<PathFit>> {
-        let Self { request, control } = self;
-        // In a pool of its own: the global one does not survive a fork, and does not report a lack of threads.
-        memory::pool(request.threads)?.install(|| {
-            check(request)?;
-            in_units(request, |request| {
-                // Equal rows are merged into one row with the sum of their weights: repeated rows often make a problem
-                // degenerate.
-                let units = units(request, control)?;
-                if is_single(request, &units, control)? {
-                    fit_in::<f32, D>(device, request, &units, control)
-                } else {
-                    fit_in::<f64, D>(device, request, &units, control)
-                }
-            })
+/// A fit whose C's are all different.
+fn fit_each_once(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
+    let device = request.device.open()?;
+    // In a pool of its own: the global one does not survive a fork, and does not report a lack of threads.
+    memory::pool(request.threads)?.install(|| {
+        check(request)?;
+        in_units(request, |request| {
+            // Equal rows are merged into one row with the sum of their weights: repeated rows often make a problem
+            // degenerate.
+            let units = units(request, control)?;
+            if is_single(request, &units, control)? {
+                fit_in::<f32>(&*device, request, &units, control)
+            } else {
+                fit_in::<f64>(&*device, request, &units, control)
+            }
         })
-    }
+    })
 }
 
-fn fit_in<T: Working, D: Device>(
-    device: &D,
+fn fit_in<T: Working>(
+    device: &dyn Device,
     request: &Request,
     units: &Units,
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     match request.kernel {
-        KernelChoice::Exact(kernel) => fit_matrix::<T, D>(device, request, kernel, units, control),
-        KernelChoice::LowRank(nystrom) => fit_features::<T, D>(device, request, nystrom, units, control),
+        KernelChoice::Exact(kernel) => fit_matrix::<T>(device, request, kernel, units, control),
+        KernelChoice::LowRank(nystrom) => fit_features::<T>(device, request, nystrom, units, control),
     }
 }
 
-fn fit_matrix<T: Working, D: Device>(
-    device: &D,
+fn fit_matrix<T: Working>(
+    device: &dyn Device,
     request: &Request,
     kernel: KernelFn,
     units: &Units,
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, units.len())?;
-    let gram = Gram::<T>::compute(&request.x, &units.representative, &kernel, pairs, control)?;
+    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len())?;
+    let kernels = device.kernels();
+    let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
+    gram.remote = device.hold(&gram.stored())?;
     let precision = epsilon::<T>(&kernel, &request.x);
     let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
     let (decomposition, solver) = (OnceLock::new(), request.solver);
-    let ground = WithMatrix::<T, T, D> {
-        device,
-        gram: &gram,
-        units,
-        solver,
-        decomposition: &decomposition,
-        origin: None,
-        control,
-    };
+    let ground =
+        WithMatrix::<T, T> { device, gram: &gram, units, solver, decomposition: &decomposition, origin: None, control };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
     let fits = fit_tasks(request, &ground, control)?;
@@ -159,21 +144,23 @@ const LARGE_RANK: usize = 256;
 
 const FEW_FOR_PRODUCT: usize = 8192;
 
-fn fit_features<T: Working, D: Device>(
-    device: &D,
+fn fit_features<T: Working>(
+    device: &dyn Device,
     request: &Request,
     nystrom: &Nystrom,
     units: &Units,
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, units.len(), nystrom)?;
-    let mut features = Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, control)?;
+    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom)?;
+    let mut features =
+        Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
     let rank = features.rank();
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let fits = if as_product {
-        let gram = features.product(control)?;
+        let mut gram = features.product(control)?;
+        gram.remote = device.hold(&gram.stored())?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
         let (decomposition, origin) = (OnceLock::new(), Some(Origin { features: &features, nystrom }));
         let ground = WithMatrix { device, gram: &gram, units, solver, decomposition: &decomposition, origin, control };
@@ -181,6 +168,7 @@ fn fit_features<T: Working, D: Device>(
     } else {
         // Features far from 0 would hide b.
         let mean = if scalar { features.centre() } else { vec![0.0; rank] };
+        features.remote = device.hold(&features.stored())?;
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
         let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };

@@ -25,8 +25,8 @@ use crate::solver::choice::Visit;
 use crate::solver::newton::multiclass::SoftmaxNewton;
 
 /// The features of all units, on a device.
-pub(crate) struct WithFeatures<'a, T, D> {
-    pub device: &'a D,
+pub(crate) struct WithFeatures<'a, T> {
+    pub device: &'a dyn Device,
     pub design: Design<'a, T>,
     /// How far each feature may be from its exact value.
     pub errors: &'a [f64],
@@ -42,9 +42,9 @@ pub(crate) struct WithFeatures<'a, T, D> {
 /// All problems are one group.
 const TOGETHER: Workers = Workers { all_threads: true, groups_are_small: true, certified_at_once: 1 };
 
-impl<T: Working, D: Device> WithFeatures<'_, T, D> {
-    fn kernel<'b>(&'b self, design: Design<'b, T>) -> FeatureKernel<'b, T, D> {
-        FeatureKernel { device: self.device, design, errors: self.errors }
+impl<T: Working> WithFeatures<'_, T> {
+    fn kernel<'b>(&'b self, design: Design<'b, T>) -> FeatureKernel<'b, T> {
+        FeatureKernel { design, errors: self.errors }
     }
 
     fn solve_classes(&self, request: &Request, task: &Task, y: &[f64], problems: &[Problem]) -> Result<Vec<Kept>> {
@@ -68,7 +68,7 @@ impl<T: Working, D: Device> WithFeatures<'_, T, D> {
     }
 }
 
-impl<T: Working, D: Device> Ground for WithFeatures<'_, T, D> {
+impl<T: Working> Ground for WithFeatures<'_, T> {
     fn is_alone(&self, _: &Task) -> bool {
         false
     }
@@ -87,11 +87,11 @@ impl<T: Working, D: Device> Ground for WithFeatures<'_, T, D> {
             let design = self.design;
             let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double)).transpose()?;
             let design = gathered.as_ref().map_or(design, Gathered::design);
-            let (device, errors, settings) = (self.device, self.errors, request.settings);
-            let on = OnFeatures { device, design, errors, loss, y: &y, settings };
+            let (errors, settings) = (self.errors, request.settings);
+            let on = OnFeatures { design, errors, loss, y: &y, settings };
             let method = request.solver.method_on_features()?;
             let visit = SolveAll { judge: &on, problems: &problems, cs: request.cs, workers: TOGETHER, control };
-            (method, method.on_features(&on, (&problems, self.copied), control, visit)?)
+            (method, method.on_features(&on, self.device, (&problems, self.copied), control, visit)?)
         } else {
             (request.solver.method_of_classes()?, self.solve_classes(request, task, &y, &problems)?)
         };
@@ -105,7 +105,7 @@ impl<T: Working, D: Device> Ground for WithFeatures<'_, T, D> {
             let run: Vec<usize> = (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect();
             let w: Vec<&[f64]> = run.iter().map(|&c| &kept.coef[c][..]).collect();
             let gathered = self.design.gather(&self.units.of(test), Accuracy::Double)?;
-            let products = self.device.pass(gathered.design(), &w, Accuracy::Double, self.control)?;
+            let products = gathered.design().times(&w, Accuracy::Double, self.control)?;
             let mut f = vec![vec![f64::NAN; test.len()]; kept.coef.len()];
             for (&c, product) in run.iter().zip(products) {
                 f[c] = product.into_iter().map(|f| f + kept.records[c].b[0]).collect();

@@ -42,19 +42,19 @@ pub(crate) struct Origin<'a, T> {
 }
 
 /// The kernel matrix of all units, on a device.
-pub(crate) struct WithMatrix<'a, T, F, D: Device> {
-    pub device: &'a D,
+pub(crate) struct WithMatrix<'a, T, F> {
+    pub device: &'a dyn Device,
     pub gram: &'a Gram<T>,
     pub units: &'a Units,
     pub solver: Solver,
     /// Of the whole matrix, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition<D::Matrix>>,
+    pub decomposition: &'a OnceLock<Decomposition>,
     /// If the matrix is ZZᵀ.
     pub origin: Option<Origin<'a, F>>,
     pub control: &'a Control,
 }
 
-impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
+impl<T: Working, F: Working> WithMatrix<'_, T, F> {
     fn solve_loss(
         &self,
         request: &Request,
@@ -66,7 +66,7 @@ impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
     ) -> Result<(Method, Vec<Kept>, Vec<Vec<LeftOut>>)> {
         let (control, cs) = (self.control, request.cs);
         let shared = Shared::new(gram, loss, y, request.settings);
-        let mut method = self.solver.method(loss, gram.n())?;
+        let mut method = self.solver.method(loss, gram.n(), self.device.decomposed_rows())?;
         // The closed form knows only weights 0 and 1, and in the refit no row may be left out.
         let counted = problems.iter().flat_map(|problem| problem.weight.iter()).any(|w| *w != 0.0 && *w != 1.0);
         if method == Method::ClosedForm && (counted || problems[0].weight.contains(&0.0)) {
@@ -104,7 +104,7 @@ impl<T: Working, F: Working, D: Device> WithMatrix<'_, T, F, D> {
     }
 }
 
-impl<T: Working, F: Working, D: Device> Ground for WithMatrix<'_, T, F, D> {
+impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
     fn is_alone(&self, task: &Task) -> bool {
         task.rows.is_some()
     }

@@ -1,4 +1,4 @@
-//! Kernels between rows, where a device computes them.
+//! Kernels between rows that a device computes.
 
 use faer::MatRef;
 
@@ -7,11 +7,13 @@ use crate::error::Result;
 use crate::kernel::shape::KernelFn;
 use crate::observe::Control;
 
-/// What a device does for kernels between rows. All is computed in double precision; squared distances are sums of squared
-/// differences, so that near rows lose no digits and k(i, j) = k(j, i) to the bit.
+/// Gets some rows of a kernel matrix, one after the other: the position of the first, and their values.
+pub(crate) type EachPanel<'a> = &'a mut dyn FnMut(usize, &[f64]) -> Result<()>;
+
+/// What a device does for kernels between rows. All is in double precision. Squared distances are sums of squared
+/// differences, so that near rows lose no digits, and k(x, z) = k(z, x) to the last bit.
 pub(crate) trait Kernels: Send + Sync {
-    /// K between rows `a` of `x` and rows `b` of `z`, in panels of whole rows: `each(first, values)` gets some rows (row
-    /// after row, `b.len()` numbers each), beginning with the `first`-th of `a`.
+    /// The kernel between rows `a` of `x` and rows `b` of `z`, in panels of whole rows.
     #[allow(clippy::too_many_arguments)]
     fn panels(
         &self,
@@ -21,9 +23,18 @@ pub(crate) trait Kernels: Send + Sync {
         b: &[usize],
         kernel: &KernelFn,
         control: &Control,
-        each: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+        each: EachPanel,
     ) -> Result<()>;
-    /// Σⱼ coefⱼ k(x, zⱼ) for every row of `x` and each column of `coef`, row after row; the kernel values never leave the
+
+    /// Σⱼ coefⱼ k(x, zⱼ) for rows `a` of `x` and each column of `coef`, row after row. The kernel values never leave the
     /// device.
-    fn times(&self, x: &Rows, z: &Rows, coef: MatRef<f64>, kernel: &KernelFn, control: &Control) -> Result<Vec<f64>>;
+    fn times(
+        &self,
+        x: &Rows,
+        a: &[usize],
+        z: &Rows,
+        coef: MatRef<f64>,
+        kernel: &KernelFn,
+        control: &Control,
+    ) -> Result<Vec<f64>>;
 }

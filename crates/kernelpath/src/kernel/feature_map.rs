@@ -5,8 +5,9 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::elsewhere::Kernels;
 use crate::kernel::gram::overflow;
-use crate::kernel::shape::KernelFn;
+use crate::kernel::shape::{KernelFn, Shape};
 use crate::kernel::tile::{TILE, Tile, shift_for};
 use crate::numeric::entry::{Entry, residue};
 use crate::numeric::parallel;
@@ -14,6 +15,9 @@ use crate::observe::{Control, Phase};
 
 /// Rows that one thread turns into features at a time: enough to make packing the landmarks cheap beside the products.
 pub(crate) const MAPPED_ROWS: usize = 256;
+
+/// Rows whose features come from a device at a time: few enough that they take little memory.
+const SENT_ROWS: usize = 8192;
 
 /// The map that turns rows into features.
 pub(crate) struct Map<'a> {
@@ -48,10 +52,7 @@ impl Map<'_> {
         };
         control.begin(Phase::Kernel, total.div_ceil(MAPPED_ROWS));
         let fill = |(tile, block): &mut (Tile, Vec<f64>), rows: &[usize], out: &mut [T], residues: &mut [i16]| {
-            if control.out_of_time() {
-                let budget = control.budget_seconds().unwrap_or(0.0);
-                return Err(Error::TimeBudget { budget, what: "the features were complete", rows: total });
-            }
+            in_time(total, control)?;
             block.clear();
             block.resize(out.len(), 0.0);
             for (k, columns) in columns.chunks(TILE).enumerate() {
@@ -82,4 +83,44 @@ impl Map<'_> {
         let blocks = rows.chunks(MAPPED_ROWS).zip(out.chunks_mut(MAPPED_ROWS * rank)).zip(corrections);
         parallel::try_for_each_with(blocks, |scratch, ((rows, out), residues)| fill(scratch, rows, out, residues))
     }
+
+    /// As [`fill`](Self::fill), by a device if there is one.
+    #[allow(clippy::too_many_arguments)]
+    pub fn fill_on<T: Entry>(
+        &self,
+        kernels: Option<&dyn Kernels>,
+        x: &Rows,
+        rows: &[usize],
+        out: &mut [T],
+        residues: &mut [i16],
+        control: &Control,
+    ) -> Result<()> {
+        let Self { landmarks, matrix, kernel, .. } = self;
+        let Some(kernels) = kernels.filter(|_| kernel.shape != Shape::Precomputed) else {
+            return self.fill(x, rows, out, residues, control);
+        };
+        let (total, block) = (rows.len(), SENT_ROWS * matrix.ncols());
+        control.begin(Phase::Kernel, total.div_ceil(SENT_ROWS));
+        for (k, (rows, out)) in rows.chunks(SENT_ROWS).zip(out.chunks_mut(block)).enumerate() {
+            in_time(total, control)?;
+            let values = kernels.times(x, rows, landmarks, *matrix, kernel, control)?;
+            if let Some(at) = values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
+                return Err(overflow::<T>(rows[at / matrix.ncols()], at % matrix.ncols(), values[at]));
+            }
+            out.iter_mut().zip(&values).for_each(|(out, value)| *out = T::narrow(*value));
+            let corrections = residues.iter_mut().skip(k * block);
+            corrections.zip(&values).zip(&*out).for_each(|((r, value), out)| *r = residue(*value, *out));
+            control.advance(1);
+        }
+        Ok(())
+    }
+}
+
+/// An error if the time is over before the features of that many rows are complete.
+fn in_time(rows: usize, control: &Control) -> Result<()> {
+    if !control.out_of_time() {
+        return Ok(());
+    }
+    let budget = control.budget_seconds().unwrap_or(0.0);
+    Err(Error::TimeBudget { budget, what: "the features were complete", rows })
 }

@@ -2,6 +2,7 @@
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::elsewhere::Kernels;
 use crate::kernel::pairs::Pairs;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::kernel::tile::{TILE, Tile, chunk, shift_for};
@@ -9,6 +10,7 @@ use crate::numeric::cholesky::Cholesky;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
 use crate::numeric::memory::{Shortage, has_room, zeroed};
 use crate::numeric::parallel;
+use crate::numeric::remote::{Remote, Stored};
 use crate::numeric::threads::pooled;
 use crate::observe::{Control, Phase};
 
@@ -27,6 +29,8 @@ pub struct Gram<T> {
     pub(crate) values: Vec<T>,
     /// Laid out like the values; empty in double precision.
     residues: Vec<i16>,
+    /// The matrix on a device, where its products run.
+    pub(crate) remote: Option<Box<dyn Remote>>,
 }
 
 /// Padded length of vectors over n rows.
@@ -74,6 +78,44 @@ impl<T: Entry> Gram<T> {
         pooled(0, || Self::in_tiles(x, rows, kernel, pairs, control))
     }
 
+    /// As [`compute`](Self::compute), by a device if there is one.
+    pub(crate) fn compute_on(
+        kernels: Option<&dyn Kernels>,
+        x: &Rows,
+        rows: &[usize],
+        kernel: &KernelFn,
+        pairs: Option<&Pairs>,
+        control: &Control,
+    ) -> Result<Self> {
+        let Some(kernels) = kernels.filter(|_| kernel.shape != Shape::Precomputed) else {
+            return Self::compute(x, rows, kernel, pairs, control);
+        };
+        let (mut gram, n) = (Self::zeros(rows.len())?, rows.len());
+        let (stride, exact_diagonal) = (gram.stride, kernel.shape.is_shift_invariant());
+        control.begin(Phase::Kernel, n);
+        let Self { values: target, residues, .. } = &mut gram;
+        let mut store = |first: usize, panel: &[f64]| {
+            in_time(n, control)?;
+            for (i, values) in (first..).zip(panel.chunks_exact(n)) {
+                for (j, &value) in values.iter().enumerate() {
+                    let value = if i == j && exact_diagonal { 1.0 } else { value };
+                    let stored = T::narrow(value);
+                    if !stored.wide().is_finite() {
+                        return Err(overflow::<T>(rows[i], rows[j], value));
+                    }
+                    target[i * stride + j] = stored;
+                    if T::IS_ROUGH {
+                        residues[i * stride + j] = residue(value, stored);
+                    }
+                }
+            }
+            control.advance(panel.len() / n);
+            Ok(())
+        };
+        kernels.panels(x, rows, x, rows, kernel, control, &mut store)?;
+        Ok(gram)
+    }
+
     fn in_tiles(x: &Rows, rows: &[usize], kernel: &KernelFn, pairs: Option<&Pairs>, control: &Control) -> Result<Self> {
         let mut gram = Self::zeros(rows.len())?;
         let shift = shift_for(kernel, x, x, rows);
@@ -85,10 +127,7 @@ impl<T: Entry> Gram<T> {
         control.begin(Phase::Kernel, tiles.len());
         parallel::try_for_each_with(tiles.iter().enumerate(), |tile: &mut Tile, (at, &(ti, tj))| {
             control.check()?;
-            if control.out_of_time() {
-                let budget = control.budget_seconds().unwrap_or(0.0);
-                return Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows: rows.len() });
-            }
+            in_time(rows.len(), control)?;
             let (a, b) = (chunk(rows, ti), chunk(rows, tj));
             // Pairs are kept as long as there is memory for them.
             let pair = known.as_ref().map(|known| &known.tiles[at]).filter(|pair| pair.get().is_some() || has_room(0));
@@ -189,7 +228,13 @@ impl<T: Entry> Gram<T> {
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
-        Ok(Self { n, stride, values, residues })
+        Ok(Self { n, stride, values, residues, remote: None })
+    }
+
+    /// The matrix as a device takes it.
+    pub(crate) fn stored(&self) -> Stored<'_> {
+        let Self { n, stride, .. } = *self;
+        Stored { rows: n, columns: n, stride, numbers: T::numbers(&self.values, &self.residues), symmetric: true }
     }
 
     /// Number of rows.
@@ -249,6 +294,15 @@ impl<T: Entry> Gram<T> {
         diagonal.resize(padded(self.n), 0.0);
         diagonal
     }
+}
+
+/// An error if the time is over before the kernel matrix of that many rows is complete.
+fn in_time(rows: usize, control: &Control) -> Result<()> {
+    if !control.out_of_time() {
+        return Ok(());
+    }
+    let budget = control.budget_seconds().unwrap_or(0.0);
+    Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows })
 }
 
 pub(crate) fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {

@@ -6,6 +6,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::error::Result;
 use crate::kernel::gram::Gram;
 use crate::numeric::cholesky::Working;
+use crate::numeric::design::Accuracy;
 use crate::numeric::entry::{Entry, corrected};
 use crate::numeric::parallel;
 use crate::numeric::simd::{dot, vectorise};
@@ -69,6 +70,9 @@ impl<T: Entry> Gram<T> {
         if b.is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(remote) = &self.remote {
+            return remote.times(b, Accuracy::Double, control);
+        }
         let used: Vec<usize> = (0..self.n).filter(|&i| b.iter().any(|c| c[i] != 0.0)).collect();
         let bands = (0..self.n).step_by(PRODUCT_BAND);
         let tiles = parallel::try_map_with(bands, |(left, right): &mut (Vec<f64>, Vec<f64>), start| {
@@ -99,6 +103,9 @@ impl<T: Entry> Gram<T> {
     where
         T: Working,
     {
+        if let Some(remote) = &self.remote {
+            return remote.times(b, Accuracy::Working, control);
+        }
         let right: Vec<T> = b.iter().flat_map(|column| column.iter().map(|&v| T::narrow(v))).collect();
         let bands: Vec<usize> = (0..self.n).step_by(APPLY_BAND).collect();
         // For each band, its rows of the product, and what it adds to the rows below.

@@ -3,10 +3,11 @@
 use faer::MatRef;
 
 use crate::data::rows::{Rows, RowsBuf};
+use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::evaluate::{kernel_flops, kernel_times};
 use crate::kernel::shape::{KernelFn, Shape};
-use crate::numeric::threads::pooled_if_worth;
+use crate::numeric::threads::{are_few, pooled_if_worth};
 use crate::observe::Control;
 
 /// f(x) = Σ coefᵢ k(x, xᵢ) + b over the support vectors.
@@ -52,7 +53,15 @@ impl Model {
     /// between the new rows and the support vectors.
     pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
         let coef = MatRef::from_column_major_slice(&self.coef, self.coef.len(), 1);
-        decision(&x.into(), &self.vectors.view(), coef, &[self.intercept], &self.kernel, 0, &Control::default())
+        decision(
+            &x.into(),
+            &self.vectors.view(),
+            coef,
+            &[self.intercept],
+            &self.kernel,
+            Hardware::default(),
+            &Control::default(),
+        )
     }
 
     /// The class, −1 or +1, of every row of `x`.
@@ -62,15 +71,16 @@ impl Model {
 }
 
 /// Σ coefⱼ k(x, vⱼ) + b for every row of `x` and each machine, row after row. `coef` has one row per vector and one
-/// column per machine, and the kernel is evaluated once for all machines. If there is much to compute, it is shared out
-/// among `threads` threads.
+/// column per machine, and the kernel is evaluated once for all machines. If there is much to compute, the device does it,
+/// or it is shared out among the threads. A model needs no device: where the one of `hardware` is not at hand, the
+/// processor computes.
 pub fn decision(
     x: &Rows,
     vectors: &Rows,
     coef: MatRef<f64>,
     intercepts: &[f64],
     kernel: &KernelFn,
-    threads: usize,
+    hardware: Hardware,
     control: &Control,
 ) -> Result<Vec<f64>> {
     let (support, machines) = (coef.nrows(), coef.ncols());
@@ -89,13 +99,21 @@ pub fn decision(
     if support == 0 {
         return Ok(intercepts.repeat(x.nrows()));
     }
-    let mut f = pooled_if_worth(threads, kernel_flops(x, vectors, machines), || {
+    let flops = kernel_flops(x, vectors, machines);
+    let device = if are_few(flops) { None } else { hardware.device.open().ok() };
+    let mut f = pooled_if_worth(hardware.threads, flops, || {
         x.check("X")?;
         if kernel.shape == Shape::Precomputed {
             let row = |i: usize| (0..machines).map(move |m| (0..support).map(|j| x.get(i, j) * coef[(j, m)]).sum());
             return Ok((0..x.nrows()).flat_map(row).collect());
         }
-        kernel_times(x, vectors, coef, kernel, control)
+        match device.as_ref().and_then(|device| device.kernels()) {
+            Some(kernels) => {
+                let rows: Vec<usize> = (0..x.nrows()).collect();
+                kernels.times(x, &rows, vectors, coef, kernel, control)
+            }
+            None => kernel_times(x, vectors, coef, kernel, control),
+        }
     })?;
     for f in f.chunks_exact_mut(machines) {
         for (f, b) in f.iter_mut().zip(intercepts) {

@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef};
 
 use crate::data::rows::{Rows, RowsBuf};
+use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::decision::decision;
@@ -50,18 +51,18 @@ impl Expansion {
 
     /// The values of all functions, row after row. For a precomputed kernel, `x` holds the kernel between the new rows
     /// and all training rows.
-    pub fn values(&self, x: &Rows, threads: usize) -> Result<Vec<f64>> {
-        self.values_by(x, &self.columns, self.width, threads)
+    pub fn values(&self, x: &Rows, hardware: Hardware) -> Result<Vec<f64>> {
+        self.values_by(x, &self.columns, self.width, hardware)
     }
 
     /// The same, where a precomputed `x` has `width` columns, and `columns` are those of the vectors.
-    pub fn values_by(&self, x: &Rows, columns: &[usize], width: usize, threads: usize) -> Result<Vec<f64>> {
+    pub fn values_by(&self, x: &Rows, columns: &[usize], width: usize, hardware: Hardware) -> Result<Vec<f64>> {
         if x.ncols() != width {
             return Err(Error::Features { got: x.ncols(), expected: width });
         }
         let control = Control::default();
         let of = |x: &Rows| {
-            decision(x, &self.vectors.view(), self.coef.as_ref(), &self.intercepts, &self.kernel, threads, &control)
+            decision(x, &self.vectors.view(), self.coef.as_ref(), &self.intercepts, &self.kernel, hardware, &control)
         };
         if self.kernel.shape != Shape::Precomputed {
             return of(x);

@@ -13,6 +13,7 @@ use crate::numeric::cholesky::Working;
 use crate::numeric::entry::corrected;
 use crate::numeric::memory::Zeroable;
 use crate::numeric::parallel;
+use crate::numeric::remote::Remote;
 use crate::numeric::simd::{dot_in_lanes, vectorise};
 use crate::numeric::{memory, skinny};
 use crate::observe::Control;
@@ -37,6 +38,8 @@ pub(crate) struct Design<'a, T> {
     residues: &'a [i16],
     n: usize,
     rank: usize,
+    /// The features on a device, where passes over all rows run.
+    remote: Option<&'a dyn Remote>,
 }
 
 /// A copy of the features of some rows.
@@ -50,7 +53,7 @@ pub(crate) struct Gathered<T> {
 
 impl<T: Working> Gathered<T> {
     pub fn design(&self) -> Design<'_, T> {
-        Design { values: &self.values, residues: &self.residues, n: self.n, rank: self.rank }
+        Design::new(&self.values, &self.residues, self.n, self.rank)
     }
 
     /// The values, row after row.
@@ -62,7 +65,12 @@ impl<T: Working> Gathered<T> {
 impl<'a, T: Working> Design<'a, T> {
     /// `values` holds `rank` numbers for each of `n` rows.
     pub fn new(values: &'a [T], residues: &'a [i16], n: usize, rank: usize) -> Self {
-        Self { values, residues, n, rank }
+        Self { values, residues, n, rank, remote: None }
+    }
+
+    /// The same features, with passes over all rows on a device.
+    pub fn with_remote(self, remote: Option<&'a dyn Remote>) -> Self {
+        Self { remote, ..self }
     }
 
     pub fn n(&self) -> usize {
@@ -117,6 +125,9 @@ impl<'a, T: Working> Design<'a, T> {
         if self.rank == 0 {
             return Ok(vec![vec![0.0; self.n]; w.len()]);
         }
+        if let Some(remote) = self.remote {
+            return remote.times(w, accuracy, control);
+        }
         let w: Vec<f64> = w.concat();
         match accuracy {
             Accuracy::Working => {
@@ -151,6 +162,9 @@ impl<'a, T: Working> Design<'a, T> {
     pub fn transposed_times(&self, v: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
         if self.rank == 0 {
             return Ok(vec![Vec::new(); v.len()]);
+        }
+        if let Some(remote) = self.remote {
+            return remote.transposed_times(v, accuracy, control);
         }
         let mut rows = with_numbers(v);
         let most = 4 * rows.len() > 3 * self.n;
@@ -198,6 +212,11 @@ impl<'a, T: Working> Design<'a, T> {
     /// side by side.
     pub fn curvature<R: Working>(&self, s: &[f64], groups: usize, control: &Control) -> Result<Mat<R>> {
         let order = self.rank + 1;
+        if let Some(remote) = self.remote {
+            let accuracy = if R::IS_ROUGH { Accuracy::Working } else { Accuracy::Double };
+            let sum = remote.curvature(s, accuracy, control)?;
+            return memory::matrix(order, order, "a curvature of the features", |i, j| R::narrow(sum[(i, j)]));
+        }
         let rows: Vec<usize> = (0..self.n).filter(|&i| s[i] > 0.0).collect();
         let chunks = rows.chunks(rows.len().div_ceil(groups).max(1));
         let parts = parallel::try_map(chunks, |chunk| {

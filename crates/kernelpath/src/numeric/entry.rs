@@ -1,6 +1,7 @@
 //! The numbers that matrices are stored in: f64, or f32 with a 16-bit correction for each.
 
 use crate::numeric::memory::Zeroable;
+use crate::numeric::remote::Numbers;
 
 /// A precision the kernel matrix can be stored in. Solvers compute in f64 either way.
 pub trait Entry: Zeroable + Default + Send + Sync + 'static {
@@ -10,6 +11,8 @@ pub trait Entry: Zeroable + Default + Send + Sync + 'static {
     fn narrow(value: f64) -> Self;
     /// Whether this precision rounds so much that a stored number needs a [correction](residue).
     const IS_ROUGH: bool;
+    /// Stored numbers and their corrections, by their precision.
+    fn numbers<'a>(values: &'a [Self], residues: &'a [i16]) -> Numbers<'a>;
 }
 
 /// Bits of a double's significand that a number in single precision and its [`residue`] together leave out.
@@ -49,6 +52,9 @@ impl Entry for f32 {
         value as f32
     }
     const IS_ROUGH: bool = true;
+    fn numbers<'a>(values: &'a [Self], residues: &'a [i16]) -> Numbers<'a> {
+        Numbers::Single(values, residues)
+    }
 }
 
 impl Entry for f64 {
@@ -61,6 +67,9 @@ impl Entry for f64 {
         value
     }
     const IS_ROUGH: bool = false;
+    fn numbers<'a>(values: &'a [Self], _: &'a [i16]) -> Numbers<'a> {
+        Numbers::Double(values)
+    }
 }
 
 #[cfg(test)]

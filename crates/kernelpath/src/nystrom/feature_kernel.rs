@@ -1,6 +1,5 @@
 //! K = ZZᵀ as an operator: two passes over the features for a product.
 
-use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::accuracy::feature_error;
 use crate::kernel::operator::Operator;
@@ -10,27 +9,26 @@ use crate::numeric::design::{Accuracy, Design};
 use crate::observe::Control;
 
 /// K = ZZᵀ, and how far each feature may be from its exact value.
-pub(crate) struct FeatureKernel<'a, T, D> {
-    pub device: &'a D,
+pub(crate) struct FeatureKernel<'a, T> {
     pub design: Design<'a, T>,
     pub errors: &'a [f64],
 }
 
-impl<T: Working, D: Device> FeatureKernel<'_, T, D> {
+impl<T: Working> FeatureKernel<'_, T> {
     /// The weights w = Zᵀβ of the features, for each column of coefficients.
     pub fn weights(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
-        self.device.pass_back(self.design, b, Accuracy::Double, control)
+        self.design.transposed_times(b, Accuracy::Double, control)
     }
 
     /// Z(Zᵀ·B).
     fn twice(&self, b: &[&[f64]], accuracy: Accuracy, control: &Control) -> Result<Vec<Vec<f64>>> {
-        let w = self.device.pass_back(self.design, b, accuracy, control)?;
+        let w = self.design.transposed_times(b, accuracy, control)?;
         let w: Vec<&[f64]> = w.iter().map(Vec::as_slice).collect();
-        self.device.pass(self.design, &w, accuracy, control)
+        self.design.times(&w, accuracy, control)
     }
 }
 
-impl<T: Working, D: Device> Operator for FeatureKernel<'_, T, D> {
+impl<T: Working> Operator for FeatureKernel<'_, T> {
     fn n(&self) -> usize {
         self.design.n()
     }

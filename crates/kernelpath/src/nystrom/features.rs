@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Limit, Result, human};
+use crate::kernel::elsewhere::Kernels;
 use crate::kernel::evaluate::kernel_flops;
 use crate::kernel::feature_map::{MAPPED_ROWS, Map};
 use crate::kernel::gram::Gram;
@@ -20,6 +21,7 @@ use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
 use crate::numeric::memory;
 use crate::numeric::memory::{Shortage, zeroed};
 use crate::numeric::parallel;
+use crate::numeric::remote::{Remote, Stored};
 use crate::numeric::threads::{pooled, pooled_if_worth};
 use crate::nystrom::approximation::{Nystrom, bytes_to_find};
 use crate::observe::Control;
@@ -90,6 +92,8 @@ pub struct Features<T> {
     values: Values<T>,
     /// How far each feature may be from its value in double precision: one standard error.
     errors: Vec<f64>,
+    /// Z on a device, where passes over all rows run.
+    pub(crate) remote: Option<Box<dyn Remote>>,
 }
 
 /// Z and, in single precision, its [corrections](residue), one after the other.
@@ -111,16 +115,17 @@ impl<T: Entry> Features<T> {
         let rows: Vec<usize> = (0..x.nrows()).collect();
         pooled(0, || {
             x.check("X")?;
-            Self::of_rows(nystrom, x, &rows, storage, control)
+            Self::of_rows(nystrom, x, &rows, storage, None, control)
         })
     }
 
-    /// The features of these rows of `x`, in their order. `x` is checked already.
+    /// The features of these rows of `x`, in their order, by a device if there is one. `x` is checked already.
     pub(crate) fn of_rows(
         nystrom: &Nystrom,
         x: &Rows,
         rows: &[usize],
         storage: Storage,
+        kernels: Option<&dyn Kernels>,
         control: &Control,
     ) -> Result<Self> {
         if x.ncols() != nystrom.width() {
@@ -134,9 +139,9 @@ impl<T: Entry> Features<T> {
             }
             Storage::File => Values::File(temporary_file(&std::env::temp_dir(), Self::bytes(n, rank))?, PhantomData),
         };
-        let mut features = Self { n, rank, values, errors: Vec::new() };
+        let mut features = Self { n, rank, values, errors: Vec::new(), remote: None };
         let (values, residues) = features.parts_mut();
-        nystrom.as_map().fill(x, rows, values, residues, control)?;
+        nystrom.as_map().fill_on(kernels, x, rows, values, residues, control)?;
         let stored = if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 } + (rank as f64).sqrt() * f64::EPSILON;
         let error = |(error, largest): (f64, f64)| error + stored * largest;
         features.errors = nystrom.feature_errors().into_iter().zip(features.largest()).map(error).collect();
@@ -165,12 +170,18 @@ impl<T: Entry> Features<T> {
         &self.errors
     }
 
+    /// The features as a device takes them.
+    pub(crate) fn stored(&self) -> Stored<'_> {
+        let (rows, columns) = (self.n, self.rank);
+        Stored { rows, columns, stride: columns, numbers: T::numbers(self.all(), self.residues()), symmetric: false }
+    }
+
     /// Z as a matrix to multiply with.
     pub(crate) fn design(&self) -> Design<'_, T>
     where
         T: Working,
     {
-        Design::new(self.all(), self.residues(), self.n, self.rank)
+        Design::new(self.all(), self.residues(), self.n, self.rank).with_remote(self.remote.as_deref())
     }
 
     /// Subtracts the mean of each feature, and returns the means. f = Zw + b keeps its values if b gains what Zw loses,

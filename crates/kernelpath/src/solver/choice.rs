@@ -19,10 +19,11 @@ use crate::solver::engine::{Description, Engine, Size};
 use crate::solver::low_rank::in_rank::FeatureEngine;
 use crate::solver::low_rank::primal::Primal;
 use crate::solver::newton::{self, descent};
-use crate::solver::spectral;
+use crate::solver::spectral::basis_products::Products;
 use crate::solver::spectral::block::Spectral;
 use crate::solver::spectral::on_features::SpectralOnFeatures;
 use crate::solver::spectral::on_matrix::OnMatrix;
+use crate::solver::spectral::{self, neighbours};
 
 /// How the problems are solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,16 +62,16 @@ pub(crate) trait Visit {
 }
 
 /// One loss on a kernel matrix that lies on a device.
-pub(crate) struct OnGram<'a, T, D: Device> {
+pub(crate) struct OnGram<'a, T> {
     pub shared: &'a Shared<'a, T>,
-    pub device: &'a D,
+    pub device: &'a dyn Device,
     /// K = UΛUᵀ, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition<D::Matrix>>,
+    pub decomposition: &'a OnceLock<Decomposition>,
     pub control: &'a Control,
 }
 
-impl<T: Working, D: Device> OnGram<'_, T, D> {
-    fn decomposed(&self) -> Result<&Decomposition<D::Matrix>> {
+impl<T: Working> OnGram<'_, T> {
+    fn decomposed(&self) -> Result<&Decomposition> {
         if let Some(made) = self.decomposition.get() {
             return Ok(made);
         }
@@ -110,7 +111,7 @@ impl Method {
     }
 
     /// Runs the method on a kernel matrix.
-    pub fn on_matrix<T: Working, D: Device, V: Visit>(self, on: &OnGram<T, D>, visit: V) -> Result<V::Out> {
+    pub fn on_matrix<T: Working, V: Visit>(self, on: &OnGram<T>, visit: V) -> Result<V::Out> {
         let &OnGram { shared, device, control, .. } = on;
         match self {
             Self::ActiveSet => visit.with(|problems| one_path::engines(shared, &weights(problems), control)),
@@ -126,10 +127,11 @@ impl Method {
                         loss: shared.loss,
                         y: &shared.y,
                         settings: shared.settings,
-                        accuracy: Accuracy::Working,
+                        products: Products::first(device, T::IS_ROUGH),
                         control,
                     };
-                    Ok(vec![OnMatrix { shared, weights: weights(problems), spectral }])
+                    let neighbours = neighbours(problems.len(), device.columns());
+                    Ok(vec![OnMatrix { shared, weights: weights(problems), neighbours, spectral }])
                 })
             }
             Self::ClosedForm => {
@@ -140,24 +142,26 @@ impl Method {
     }
 
     /// Runs the method on features. At most `copied` rows may be copied at once.
-    pub fn on_features<T: Working, D: Device, V: Visit>(
+    pub fn on_features<T: Working, V: Visit>(
         self,
-        on: &OnFeatures<T, D>,
+        on: &OnFeatures<T>,
+        device: &dyn Device,
         (problems, copied): (&[Problem], usize),
         control: &Control,
         visit: V,
     ) -> Result<V::Out> {
-        let &OnFeatures { device, design, loss, y, settings, .. } = on;
+        let &OnFeatures { design, loss, y, settings, .. } = on;
         let weights = weights(problems);
-        let primal = || Primal { device, design, copied, loss, y, settings, accuracy: Accuracy::Working, control };
+        let primal = || Primal { design, copied, loss, y, settings, accuracy: Accuracy::Working, control };
         if self != Self::Spectral {
             return visit.with(|_| Ok(vec![FeatureEngine::new(primal(), &weights)]));
         }
         let (basis, spectrum) = OfFeatures::new(device, design, control)?;
         visit.with(|_| {
-            let (basis, spectrum, accuracy) = (&basis, &spectrum, Accuracy::Working);
-            let spectral = Spectral { device, basis, spectrum, loss, y, settings, accuracy, control };
-            Ok(vec![SpectralOnFeatures { primal: primal(), weights: &weights, spectral }])
+            let (basis, spectrum, products) = (&basis, &spectrum, Products::first(device, T::IS_ROUGH));
+            let spectral = Spectral { device, basis, spectrum, loss, y, settings, products, control };
+            let neighbours = neighbours(weights.len(), device.columns());
+            Ok(vec![SpectralOnFeatures { primal: primal(), weights: &weights, neighbours, spectral }])
         })
     }
 }
@@ -178,11 +182,13 @@ impl Solver {
         }
     }
 
-    /// The method for a loss on `n` rows of a kernel matrix.
-    pub(crate) fn method(self, loss: Loss, n: usize) -> Result<Method> {
+    /// The method for a loss on `n` rows of a kernel matrix. `decomposed` are the most rows that the device decomposes for
+    /// a piecewise-linear loss, unless asked to.
+    pub(crate) fn method(self, loss: Loss, n: usize, decomposed: usize) -> Result<Method> {
         let method = match self {
             Self::Auto if loss == Loss::Squared && n <= CLOSED_FORM_ROWS => Method::ClosedForm,
             Self::Auto if loss.curvature_bound().is_some() => Method::Newton,
+            Self::Auto if n <= decomposed => Method::Spectral,
             Self::Auto | Self::ActiveSet => Method::ActiveSet,
             Self::Newton => Method::Newton,
             Self::Spectral => Method::Spectral,
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_plan_grows_with_all_that_an_method_keeps() {
-        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out };
+        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out, columns: 0 };
         let n = 3000_u64;
         for method in Method::ALL {
             let bytes = method.extra_bytes(&size(3000, 6, 600));

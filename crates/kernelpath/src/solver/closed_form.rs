@@ -17,9 +17,9 @@ use crate::observe::Control;
 use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
 
 /// The squared loss on one decomposition. All weights must be 0 or 1, and in the refit no row may be left out.
-pub(crate) struct ClosedForm<'a, D: Device> {
-    device: &'a D,
-    decomposition: &'a Decomposition<D::Matrix>,
+pub(crate) struct ClosedForm<'a> {
+    device: &'a dyn Device,
+    decomposition: &'a Decomposition,
     /// The rows that each problem holds out.
     held_out: Vec<Vec<usize>>,
     /// The targets less their mean. H maps the mean to 0, so that it would bring in nothing but rounding.
@@ -45,11 +45,11 @@ pub(crate) struct Fitted {
 
 const SOLVED: Outcome = Outcome { status: Status::Converged, steps: 1 };
 
-impl<'a, D: Device> ClosedForm<'a, D> {
+impl<'a> ClosedForm<'a> {
     pub fn new(
         y: &[f64],
-        device: &'a D,
-        decomposition: &'a Decomposition<D::Matrix>,
+        device: &'a dyn Device,
+        decomposition: &'a Decomposition,
         weights: &[Arc<[f64]>],
         control: &'a Control,
     ) -> Self {
@@ -127,7 +127,7 @@ impl<'a, D: Device> ClosedForm<'a, D> {
     }
 }
 
-impl<D: Device> Engine for ClosedForm<'_, D> {
+impl Engine for ClosedForm<'_> {
     type Point = Fitted;
 
     fn remembers(&self) -> usize {

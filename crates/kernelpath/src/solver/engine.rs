@@ -25,6 +25,8 @@ pub(crate) struct Size {
     pub problems: usize,
     /// Rows that the largest fold holds out.
     pub held_out: usize,
+    /// Columns that a product on the device should have.
+    pub columns: usize,
 }
 
 impl Size {

@@ -3,7 +3,9 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef};
-use kernelpath::{Control, Fold, Folds, KernelFn, Loss, Objective, PathFit, Precision, Request, Rows, Shape, Task};
+use kernelpath::{
+    Control, Fold, Folds, Hardware, KernelFn, Loss, Objective, PathFit, Precision, Request, Rows, Shape, Task,
+};
 
 pub const ALL_LOSSES: &[Loss] = &[
     Loss::Hinge,
@@ -43,7 +45,7 @@ pub fn targets(x: &[f64], p: usize, seed: u64) -> Vec<f64> {
 /// f of one machine at every row.
 pub fn decision(x: &Rows, vectors: &Rows, coef: &[f64], b: f64, kernel: &KernelFn) -> Vec<f64> {
     let coef = MatRef::from_column_major_slice(coef, coef.len(), 1);
-    kernelpath::decision(x, vectors, coef, &[b], kernel, 1, &Control::default()).unwrap()
+    kernelpath::decision(x, vectors, coef, &[b], kernel, Hardware::threads(1), &Control::default()).unwrap()
 }
 
 pub fn kernel(shape: Shape) -> KernelFn {

@@ -5,19 +5,25 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use crate::device::Spectrum;
+use crate::device::gpu::held::Held;
 use crate::device::gpu::launcher::{Arg, Launcher, Operand, Product, Width};
 use crate::device::gpu::machine::{Limits, Machine, Memory, Traffic};
 use crate::device::gpu::panels::Panels;
-use crate::device::interim::{Block, Device};
 use crate::device::matrix::Matrix;
+use crate::device::{Block, Device, Spectrum};
 use crate::error::{Error, Result};
+use crate::kernel::elsewhere::Kernels;
 use crate::loss::scalar::Loss;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::eigen::eigen;
 use crate::numeric::memory;
 use crate::numeric::parallel;
+use crate::numeric::remote::{Remote, Stored};
 use crate::observe::Control;
+
+/// Columns of a product with which a device computes about as long as it reads the matrix: 4 bytes at some 10¹² a second
+/// against 2 flops a column at some 10¹⁴.
+const FULL_COLUMNS: usize = 192;
 
 /// A device other than the processor.
 pub(crate) struct Accelerator<L: Launcher> {
@@ -232,7 +238,7 @@ impl<L: Launcher> Device for Accelerator<L> {
         control.check()?;
         let n = k.rows;
         let panels: &Panels<L> = k.of();
-        let (values, basis) = if self.machine.launcher.has_eigen() && panels.blocks.len() == 1 {
+        let (values, basis) = if self.machine.launcher.has_eigen(n) && panels.blocks.len() == 1 {
             self.eigen_on_device(k, control)?
         } else {
             let mut host = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
@@ -338,8 +344,7 @@ impl<L: Launcher> Device for Accelerator<L> {
                 let a: &Panels<L> = a.of();
                 let first = Arg::Long((t * columns + range.start) as i64);
                 let add = Arg::Int(i32::from(t > 0));
-                let args =
-                    [int(rows), int(range.len()), scales.arg(), first, add, a.blocks[p].arg(), block.arg()];
+                let args = [int(rows), int(range.len()), scales.arg(), first, add, a.blocks[p].arg(), block.arg()];
                 self.machine.launch_on("combine", rows, range.len(), &args)?;
             }
         }
@@ -399,5 +404,21 @@ impl<L: Launcher> Device for Accelerator<L> {
         block.b_ahead.copy_from_slice(&rest[columns..2 * columns]);
         block.momentum.copy_from_slice(&rest[2 * columns..]);
         Ok(Some(gaps.to_vec()))
+    }
+
+    fn columns(&self) -> usize {
+        if self.machine.launcher.facts().is_processor { 0 } else { FULL_COLUMNS }
+    }
+
+    fn double_is_slow(&self) -> bool {
+        self.machine.launcher.facts().double_is_slow
+    }
+
+    fn hold(&self, matrix: &Stored) -> Result<Option<Box<dyn Remote>>> {
+        Ok(Some(Box::new(Held::new(&self.machine, matrix)?)))
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 }

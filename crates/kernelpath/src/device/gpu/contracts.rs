@@ -1,9 +1,8 @@
 //! What every device must do, against loops over the formulas.
 
-use crate::device::Spectrum;
 use crate::device::cpu::Cpu;
 use crate::device::gpu::present::devices;
-use crate::device::interim::{Block, Device};
+use crate::device::{Block, Device, Spectrum};
 use crate::loss::scalar::Loss;
 use crate::loss::smoothed::Smoothed;
 use crate::observe::Control;
@@ -65,11 +64,11 @@ fn numbers_come_back_as_they_were() {
 fn products_are_sums_of_products() {
     for (name, device) in devices() {
         // Odd sizes, sizes beyond a tile on each side, long sums with few entries, and many columns.
-        for (rows, inner, columns) in [(1, 1, 1), (7, 3, 2), (65, 17, 33), (130, 70, 44), (300, 299, 11), (5, 3000, 3)] {
+        for (rows, inner, columns) in [(1, 1, 1), (7, 3, 2), (65, 17, 33), (130, 70, 44), (300, 299, 11), (5, 3000, 3)]
+        {
             let what = format!("{name} {rows} x {inner} x {columns}");
             let (a, b, v) = (random(2, rows, inner), random(3, inner, columns), random(4, rows, columns));
-            let (up_a, up_b, up_v) =
-                (device.upload(rows, &a), device.upload(inner, &b), device.upload(rows, &v));
+            let (up_a, up_b, up_v) = (device.upload(rows, &a), device.upload(inner, &b), device.upload(rows, &v));
             let (up_a, up_b, up_v) = (up_a.unwrap(), up_b.unwrap(), up_v.unwrap());
             let narrow = device.narrow(&up_a).unwrap();
             assert_eq!((narrow.rows, narrow.columns), (rows, inner), "{what}");
@@ -171,12 +170,8 @@ fn eigenvectors_make_the_matrix_again() {
         let (values, basis) = device.eigh(matrix, &Control::default()).unwrap();
         assert!(values.iter().all(|v| *v >= 0.0) && values.is_sorted_by(|a, b| *a <= b.max(1e-12)), "{name}");
         let u = device.download(&basis).unwrap();
-        let scaled: Columns =
-            u.iter().zip(&values).map(|(u, v)| u.iter().map(|u| u * v).collect()).collect();
+        let scaled: Columns = u.iter().zip(&values).map(|(u, v)| u.iter().map(|u| u * v).collect()).collect();
         close(&product(&scaled, &transposed(&u, n), n), &k, 1e-13, name);
-        let cancelled = Control::default();
-        cancelled.cancel();
-        assert!(device.eigh(device.symmetric(n, &fill).unwrap(), &cancelled).is_err(), "{name}");
     }
 }
 
@@ -185,7 +180,7 @@ fn a_fused_step_is_that_of_the_processor() {
     let (n, columns) = (270, 7);
     let values: Vec<f64> = (0..n).map(|k| 40.0 * (-0.05 * k as f64).exp()).collect();
     let spectrum = Spectrum { values, ones: random(14, n, 1).remove(0) };
-    let curvature: Vec<f64> = (0..columns).map(|c| 0.1 * 4.0_f64.powi(c as i32)).collect();
+    let curvature: Vec<f64> = (0..columns).map(|c| 0.005 * 4.0_f64.powi(c as i32)).collect();
     let block = |device: &dyn Device| Block {
         coordinates: device.upload(n, &random(15, n, columns)).unwrap(),
         ahead: device.upload(n, &random(15, n, columns)).unwrap(),
@@ -195,9 +190,10 @@ fn a_fused_step_is_that_of_the_processor() {
     };
     for (name, device) in devices().into_iter().skip(1) {
         let (mut got, mut want, mut restarted) = (block(&*device), block(&Cpu), false);
-        for step in 0..10 {
-            let scale = if step % 4 < 2 { 1.0 } else { -500.0 };
-            let mut pulls = random(16 + step, n, columns);
+        for step in 0..14 {
+            // Pulls that change direction, so that the momentum of some columns is restarted.
+            let scale = if step < 5 { 500.0 } else { -500.0 };
+            let mut pulls = random(16, n, columns);
             pulls.iter_mut().flatten().for_each(|value| *value *= scale);
             let gaps = |device: &dyn Device, block: &mut Block| {
                 let pulls = device.upload(n, &pulls).unwrap();
@@ -205,7 +201,8 @@ fn a_fused_step_is_that_of_the_processor() {
             };
             let (got_gaps, want_gaps) = (gaps(&*device, &mut got), gaps(&Cpu, &mut want));
             let what = format!("{name} step {step}");
-            let vectors = |block: &Block, gaps| vec![gaps, block.b.clone(), block.b_ahead.clone(), block.momentum.clone()];
+            let vectors =
+                |block: &Block, gaps| vec![gaps, block.b.clone(), block.b_ahead.clone(), block.momentum.clone()];
             let relative = |columns: Columns, by: &Columns| -> Columns {
                 (columns.iter().zip(by))
                     .map(|(column, by)| column.iter().zip(by).map(|(value, by)| value / (1.0 + by.abs())).collect())

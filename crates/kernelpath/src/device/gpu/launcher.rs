@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::error::Error;
+
 /// What a driver says of a device.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
@@ -18,6 +20,8 @@ pub(crate) struct Facts {
     pub largest: u64,
     /// Whether it computes in double precision.
     pub double: bool,
+    /// Whether double precision takes so much longer than single that it is worth avoiding.
+    pub double_is_slow: bool,
     /// Whether it is the processor, by another name.
     pub is_processor: bool,
 }
@@ -35,6 +39,8 @@ pub(crate) enum Missing {
     Number { got: usize, count: usize },
     /// The device does not compute in double precision.
     Double,
+    /// A process that this one was forked from spoke to the drivers.
+    Forked,
     /// A call of the driver failed.
     Call { call: &'static str, reason: String },
 }
@@ -42,11 +48,18 @@ pub(crate) enum Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Library(name) => write!(f, "the library {name} is not found; install it, or name its folder in LD_LIBRARY_PATH"),
+            Self::Library(name) => {
+                write!(f, "the library {name} is not found; install it, or name its folder in LD_LIBRARY_PATH")
+            }
             Self::Driver(what) => write!(f, "{what}"),
             Self::Device => f.write_str("its driver finds no device"),
             Self::Number { got, count: 1 } => write!(f, "there is only one such device, number 0, and no number {got}"),
-            Self::Number { got, count } => write!(f, "there are {count} such devices, numbers 0 to {}, and no number {got}", count - 1),
+            Self::Number { got, count } => {
+                write!(f, "there are {count} such devices, numbers 0 to {}, and no number {got}", count - 1)
+            }
+            Self::Forked => f.write_str(
+                "a forked process cannot use the device that its parent used; start processes with \"spawn\"",
+            ),
             Self::Double => f.write_str("it has no double precision, which every certificate needs"),
             Self::Call { call, reason } => write!(f, "{call} failed: {reason}"),
         }
@@ -65,6 +78,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// As an error of a device, where `need` bytes were asked for and `free` bytes were left.
+    pub fn error(self, device: String, need: u64, free: u64) -> Error {
+        match self {
+            Self::Memory => Error::DeviceMemory { device, need, free },
+            Self::Compile(log) => Error::DeviceKernels { device, log },
+            Self::Call { call, reason } => Error::DeviceFailed { device, call: call.to_string(), reason },
+        }
+    }
+
     pub fn of(call: &'static str) -> impl Fn(String) -> Self {
         move |reason| Self::Call { call, reason }
     }
@@ -136,8 +158,8 @@ pub(crate) trait Launcher: Send + Sync + 'static {
     fn product(&self, _product: &Product<Self::Memory>) -> Result<bool, Failure> {
         Ok(false)
     }
-    /// Whether there is a library for eigendecompositions.
-    fn has_eigen(&self) -> bool {
+    /// Whether there is a library for eigendecompositions of order n.
+    fn has_eigen(&self, _n: usize) -> bool {
         false
     }
     /// Bytes of work space for [`eigen`](Self::eigen), in double precision.

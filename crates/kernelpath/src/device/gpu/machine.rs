@@ -155,12 +155,7 @@ impl<L: Launcher> Machine<L> {
 
     /// An error of the driver, where `need` bytes were asked for.
     pub fn error(&self, failure: Failure, need: u64) -> Error {
-        let device = self.choice.clone();
-        match failure {
-            Failure::Memory => Error::DeviceMemory { device, need, free: self.left() },
-            Failure::Compile(log) => Error::DeviceKernels { device, log },
-            Failure::Call { call, reason } => Error::DeviceFailed { device, call: call.to_string(), reason },
-        }
+        failure.error(self.choice.clone(), need, self.left())
     }
 
     /// Room for numbers, at least for one.
@@ -253,7 +248,8 @@ impl<L: Launcher> Machine<L> {
         }
         let few = n <= WIDE;
         let tiles = m.div_ceil(64) * n.div_ceil(if few { 16 } else { 64 });
-        let slabs = k.div_ceil(SLAB).clamp(1, (BUSY / tiles).max(1));
+        let room = (self.largest() / (product.width.bytes() * (m * n) as u64)) as usize;
+        let slabs = k.div_ceil(SLAB).min(BUSY / tiles).min(room).max(1);
         let slab = k.div_ceil(slabs).max(1);
         // A sum over nothing still has one slab, of zeros.
         let slabs = k.div_ceil(slab).max(1);
@@ -324,4 +320,101 @@ impl<L: Launcher> Machine<L> {
 /// Numbers of the host that are copied at a time, in pieces of `length`; at least one piece.
 pub(crate) fn pieces_at_once(length: usize) -> usize {
     (COPY_BYTES / size_of::<f64>() / length.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::device::gpu::launcher::kernel_text;
+    use crate::device::gpu::opencl::{OpenCl, offered};
+    use crate::device::gpu::present::{accelerator, opencl};
+
+    fn limits(bytes: u64) -> Option<Limits> {
+        Some(Limits { bytes, largest: bytes })
+    }
+
+    #[test]
+    fn a_budget_is_kept_and_given_back() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, limits(20_000));
+        let columns = vec![vec![1.0; 1000]];
+        {
+            let first = device.upload(1000, &columns).unwrap();
+            let second = device.upload(1000, &columns).unwrap();
+            assert_eq!(device.machine.used(), 16_000);
+            let error = device.upload(1000, &columns).err();
+            assert_eq!(error, Some(Error::DeviceMemory { device: "a test".into(), need: 8000, free: 4000 }));
+            // What was there is still right.
+            assert_eq!(device.download(&first).unwrap(), columns);
+            drop((first, second));
+        }
+        assert_eq!((device.machine.used(), device.machine.left()), (0, 20_000));
+        assert!(device.upload(1000, &columns).is_ok());
+        // A column that is larger than any block.
+        let error = device.upload(5000, &[vec![0.0; 5000]]).err();
+        assert_eq!(error, Some(Error::DeviceMemory { device: "a test".into(), need: 40_000, free: 20_000 }));
+    }
+
+    #[test]
+    fn an_allocation_that_fails_in_the_middle_is_an_error_and_loses_nothing() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, limits(1 << 20));
+        let a = device.upload(40, &vec![vec![0.5; 40]; 40]).unwrap();
+        let narrow = device.narrow(&a).unwrap();
+        let used = device.machine.used();
+        for allowed in 0..3 {
+            device.machine.launcher.allocations.store(allowed, Relaxed);
+            let error = device.times(&narrow, &a).err().unwrap();
+            let message = error.to_string();
+            assert!(matches!(error, Error::DeviceMemory { .. }) && message.contains("use fewer rows"), "{message}");
+            assert_eq!(device.machine.used(), used);
+            device.machine.launcher.allocations.store(-1, Relaxed);
+            let product = device.download(&device.times(&narrow, &a).unwrap()).unwrap();
+            assert!(product.iter().flatten().all(|value| *value == 10.0));
+        }
+    }
+
+    #[test]
+    fn kernels_that_do_not_compile_are_an_error_with_the_words_of_the_compiler() {
+        if opencl().is_none() {
+            return;
+        }
+        let text = format!("{}\nKERNEL void broken( {{", kernel_text(include_str!("prelude_cl.h")));
+        let failure = OpenCl::with_text(&offered().unwrap()[0], &text).err().unwrap();
+        let error = failure.error("opencl:0".into(), 0, 0);
+        let message = error.to_string();
+        assert!(matches!(error, Error::DeviceKernels { .. }), "{message}");
+        assert!(message.contains("do not compile for device \"opencl:0\"") && message.contains("error"), "{message}");
+    }
+
+    #[test]
+    fn traffic_is_counted() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, limits(1 << 20));
+        let a = device.upload(10, &vec![vec![1.0; 10]; 3]).unwrap();
+        assert_eq!(device.traffic(), Traffic { launches: 0, up: 240, down: 0 });
+        let scaled = device.scale_rows(&[2.0; 10], &a).unwrap();
+        device.download(&scaled).unwrap();
+        assert_eq!(device.traffic(), Traffic { launches: 1, up: 320, down: 240 });
+    }
+
+    #[test]
+    fn two_threads_may_use_one_device() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, limits(1 << 22));
+        std::thread::scope(|scope| {
+            for thread in 1..=4 {
+                let device = &device;
+                scope.spawn(move || {
+                    let a = device.upload(70, &vec![vec![f64::from(thread); 70]; 70]).unwrap();
+                    for _ in 0..10 {
+                        let product = device.download(&device.times(&a, &a).unwrap()).unwrap();
+                        let want = 70.0 * f64::from(thread * thread);
+                        assert!(product.iter().flatten().all(|value| *value == want));
+                    }
+                });
+            }
+        });
+    }
 }

@@ -19,6 +19,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use crate::device::gpu::launcher::{Arg, Facts, Failure, KERNELS, Launcher, Missing, kernel_text};
+use crate::numeric::memory::available_memory;
 
 /// What a loader without drivers answers.
 const NO_DRIVER: cl_int = -1001;
@@ -64,15 +65,18 @@ fn facts(device: &Device) -> Facts {
     let memory = device.global_mem_size().unwrap_or(0);
     let platform = device.platform().ok().map(opencl3::platform::Platform::new);
     let platform = platform.and_then(|platform| platform.name().ok()).unwrap_or_default();
+    let is_processor = device.dev_type().is_ok_and(|kind| kind & CL_DEVICE_TYPE_CPU != 0);
     Facts {
         name: device.name().unwrap_or_else(|_| "a device without a name".into()).trim().to_string(),
         driver: format!("{platform} {}", device.driver_version().unwrap_or_default()).trim().to_string(),
         memory,
-        // OpenCL does not tell what others have taken.
-        free: memory,
+        // OpenCL does not tell what others have taken; of the memory of the processor, the system does.
+        free: if is_processor { available_memory().map_or(memory, |free| free.min(memory)) } else { memory },
         largest: device.max_mem_alloc_size().unwrap_or(memory / 4),
         double: device.double_fp_config().is_ok_and(|config| config != 0),
-        is_processor: device.dev_type().is_ok_and(|kind| kind & CL_DEVICE_TYPE_CPU != 0),
+        // OpenCL does not tell how fast it is. On most graphics cards it is slow.
+        double_is_slow: !is_processor,
+        is_processor,
     }
 }
 
@@ -148,8 +152,7 @@ impl OpenCl {
         // SAFETY: the device is that of the context.
         #[allow(deprecated)]
         let queue = unsafe { CommandQueue::create(&context, offered.id, 0) }.map_err(failed("clCreateCommandQueue"))?;
-        let mut program =
-            Program::create_from_source(&context, text).map_err(failed("clCreateProgramWithSource"))?;
+        let mut program = Program::create_from_source(&context, text).map_err(failed("clCreateProgramWithSource"))?;
         program.build(&[offered.id], "-cl-std=CL1.2").map_err(|error| match error.0 {
             CL_BUILD_PROGRAM_FAILURE => Failure::Compile(program.get_build_log(offered.id).unwrap_or_default()),
             _ => failed("clBuildProgram")(error),

@@ -61,7 +61,11 @@ impl<L: Launcher> Panels<L> {
     }
 
     /// Writes columns that the host computes some at a time.
-    pub fn fill(&self, machine: &Machine<L>, mut columns: impl FnMut(Range<usize>, &mut [f64]) -> Result<()>) -> Result<()> {
+    pub fn fill(
+        &self,
+        machine: &Machine<L>,
+        mut columns: impl FnMut(Range<usize>, &mut [f64]) -> Result<()>,
+    ) -> Result<()> {
         let at_once = pieces_at_once(self.rows).min(self.columns);
         let mut host = memory::zeros::<f64>(at_once * self.rows, "numbers on their way to a device")?;
         for (range, block) in self.each() {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::device::gpu::accelerator::Accelerator;
+use crate::device::gpu::cuda::{Cuda, numbered};
 use crate::device::gpu::launcher::{Arg, Facts, Failure, Launcher, Product};
 use crate::device::gpu::machine::Limits;
 use crate::device::gpu::opencl::{OpenCl, offered};
-use crate::device::interim::Device;
 
 /// A launcher that several machines share, whose allocations can be made to fail.
 pub(crate) struct Watched<L> {
@@ -50,8 +51,8 @@ impl<L: Launcher> Launcher for Watched<L> {
     fn product(&self, product: &Product<Self::Memory>) -> Result<bool, Failure> {
         self.inner.product(product)
     }
-    fn has_eigen(&self) -> bool {
-        self.inner.has_eigen()
+    fn has_eigen(&self, n: usize) -> bool {
+        self.inner.has_eigen(n)
     }
     fn eigen_space(&self, n: usize) -> Result<u64, Failure> {
         self.inner.eigen_space(n)
@@ -94,7 +95,7 @@ pub(crate) fn opencl() -> Option<Arc<OpenCl>> {
 }
 
 /// Bytes of a block on the devices whose matrices lie in many panels.
-pub(crate) const TINY: u64 = 12_000;
+pub(crate) const TINY: u64 = 24_000;
 
 fn limited(largest: u64) -> Option<Limits> {
     Some(Limits { bytes: 512 << 20, largest })
@@ -104,12 +105,30 @@ pub(crate) fn accelerator<L: Launcher>(launcher: Arc<L>, limits: Option<Limits>)
     Accelerator::new(Watched::new(launcher), "a test".into(), limits)
 }
 
+/// A device by OpenCL with tiny panels.
+pub(crate) fn accelerators() -> Vec<Accelerator<Watched<OpenCl>>> {
+    opencl().into_iter().map(|launcher| accelerator(launcher, limited(TINY))).collect()
+}
+
+pub(crate) fn cuda() -> Option<Arc<Cuda>> {
+    static OPENED: OnceLock<Option<Arc<Cuda>>> = OnceLock::new();
+    let open = || {
+        let numbered = numbered().map_err(|missing| missing.to_string())?;
+        Cuda::open(&numbered[0]).map_err(|failure| format!("{failure:?}"))
+    };
+    OPENED.get_or_init(|| found("cuda", open())).clone()
+}
+
 /// Every device that is there, the processor first.
 pub(crate) fn devices() -> Vec<(&'static str, Box<dyn Device>)> {
     let mut devices: Vec<(&'static str, Box<dyn Device>)> = vec![("cpu", Box::new(Cpu))];
     if let Some(launcher) = opencl() {
         devices.push(("opencl", Box::new(accelerator(launcher.clone(), limited(64 << 20)))));
         devices.push(("opencl in panels", Box::new(accelerator(launcher, limited(TINY)))));
+    }
+    if let Some(launcher) = cuda() {
+        devices.push(("cuda", Box::new(accelerator(launcher.clone(), limited(64 << 20)))));
+        devices.push(("cuda in panels", Box::new(accelerator(launcher, limited(TINY)))));
     }
     devices
 }

@@ -1,7 +1,6 @@
 //! One problem in work: a model, its slopes, and how far its descent has come.
 
 use crate::certify::record::{Outcome, Status};
-use crate::device::Device;
 use crate::numeric::cholesky::Working;
 use crate::solver::low_rank::primal::Primal;
 
@@ -72,7 +71,7 @@ impl Progress {
     }
 }
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// A problem at (w, b), with g = Zw, that [`solve`](Self::solve) can start from.
     pub(crate) fn column<'b>(
         &self,

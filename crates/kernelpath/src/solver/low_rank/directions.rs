@@ -19,7 +19,6 @@
 
 use faer::Mat;
 
-use crate::device::Device;
 use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design, Gathered};
@@ -74,8 +73,7 @@ impl<T> Preconditioner<T> {
 }
 
 /// What all systems have in common.
-pub(crate) struct Directions<'a, T, D> {
-    pub device: &'a D,
+pub(crate) struct Directions<'a, T> {
     pub design: Design<'a, T>,
     /// Most rows whose features may be copied at once.
     pub copied: usize,
@@ -83,7 +81,7 @@ pub(crate) struct Directions<'a, T, D> {
     pub control: &'a Control,
 }
 
-impl<T: Working, D: Device> Directions<'_, T, D> {
+impl<T: Working> Directions<'_, T> {
     /// (Δw, Δb) of every system.
     pub fn all(&self, equations: &[Equation], preconditioner: &mut Preconditioner<T>) -> Result<Vec<Vec<f64>>> {
         let mean = parallel::map_numbers(self.design.n(), CHUNK, |i| {
@@ -214,32 +212,32 @@ impl<T: Working, D: Device> Directions<'_, T, D> {
     fn times_block(&self, design: Design<T>, open: &[&mut System]) -> Result<Vec<(Vec<f64>, f64)>> {
         let rank = design.rank();
         let searches: Vec<&[f64]> = open.iter().map(|system| &system.search[..rank]).collect();
-        let mut images = self.device.pass(design, &searches, self.accuracy, self.control)?;
+        let mut images = design.times(&searches, self.accuracy, self.control)?;
         let sums: Vec<f64> = parallel::map(images.iter_mut().zip(open), |(image, system)| {
             let shift = system.search[rank];
             image.iter_mut().zip(&system.curvature).for_each(|(u, s)| *u = s * (*u + shift));
             image.iter().sum()
         });
         let scaled: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
-        let products = self.device.pass_back(design, &scaled, self.accuracy, self.control)?;
+        let products = design.transposed_times(&scaled, self.accuracy, self.control)?;
         Ok(products.into_iter().zip(sums).collect())
     }
 
     /// A factor of [I 0; 0 0] + [Z 1]ᵀ S [Z 1], of the smaller order. `active` are the rows with s > 0. The sums over
     /// `groups` groups of rows are taken side by side.
     fn factor(&self, s: &[f64], active: &[usize], groups: usize) -> Result<Factor<T>> {
-        let Self { device, design, accuracy, control, .. } = *self;
+        let Self { design, accuracy, control, .. } = *self;
         if self.costs().is_smaller_by_rows(active.len()) {
             let (z, s) = (design.gather(active, accuracy)?.into_values(), on_rows(s, Some(active)));
             return Ok(Factor::Rows(ByRows::new(z, design.rank(), &s, ridge::<T>(), control)?));
         }
         Ok(match accuracy {
             Accuracy::Working => {
-                let curvature: Mat<T> = device.curvature(design, s, groups, control)?;
+                let curvature: Mat<T> = design.curvature(s, groups, control)?;
                 Factor::Features(by_features(&curvature, control)?)
             }
             Accuracy::Double => {
-                let curvature: Mat<f64> = device.curvature(design, s, groups, control)?;
+                let curvature: Mat<f64> = design.curvature(s, groups, control)?;
                 Factor::Wide(by_features(&curvature, control)?)
             }
         })
@@ -265,7 +263,6 @@ fn on_rows(values: &[f64], rows: Option<&[usize]>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu::Cpu;
     use crate::solver::low_rank::fixture::Fixture;
     use crate::solver::low_rank::tuning::FLOOR;
 
@@ -303,7 +300,7 @@ mod tests {
                     Equation { plan: k, s: &s[k], n_active, error: &errors[k], pull: 0.1, enough: 1e-12 }
                 };
                 let design = Design::new(&fixture.z, &[], 400, 30);
-                let directions = Directions { device: &Cpu, design, copied: 400, accuracy, control: &control };
+                let directions = Directions { design, copied: 400, accuracy, control: &control };
                 let equations: Vec<Equation> = (0..4).map(equation).collect();
                 let mean: Vec<f64> = (0..400).map(|i| s.iter().map(|s| s[i]).sum::<f64>() / 4.0).collect();
                 let active = with_curvature(&mean);

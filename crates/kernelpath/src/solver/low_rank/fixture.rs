@@ -1,7 +1,6 @@
 //! A small random problem, for the tests of this folder.
 
 use crate::certify::record::Settings;
-use crate::device::TestDevice;
 use crate::loss::scalar::Loss;
 use crate::numeric::design::{Accuracy, Design};
 use crate::observe::Control;
@@ -29,9 +28,8 @@ impl Fixture {
         Self { n, rank, z, y, weight, control: Control::default(), rng }
     }
 
-    pub fn primal(&self, loss: Loss) -> Primal<'_, f64, TestDevice> {
+    pub fn primal(&self, loss: Loss) -> Primal<'_, f64> {
         Primal {
-            device: &TestDevice,
             design: Design::new(&self.z, &[], self.n, self.rank),
             copied: self.n,
             loss,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::certify::certificate::feasible;
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::{Outcome, Status};
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
@@ -16,20 +15,20 @@ use crate::solver::low_rank::primal::Primal;
 use crate::solver::low_rank::tuning::{FARTHEST_LINE, FEATURE_ATTEMPTS};
 
 /// The engine for one loss on one set of features.
-pub(crate) struct FeatureEngine<'a, T, D> {
-    primal: Primal<'a, T, D>,
+pub(crate) struct FeatureEngine<'a, T> {
+    primal: Primal<'a, T>,
     weights: &'a [Arc<[f64]>],
     preconditioner: Preconditioner<T>,
 }
 
-impl<'a, T: Working, D: Device> FeatureEngine<'a, T, D> {
+impl<'a, T: Working> FeatureEngine<'a, T> {
     /// For problems with these weights.
-    pub fn new(primal: Primal<'a, T, D>, weights: &'a [Arc<[f64]>]) -> Self {
+    pub fn new(primal: Primal<'a, T>, weights: &'a [Arc<[f64]>]) -> Self {
         Self { primal, weights, preconditioner: Preconditioner::new(weights.len()) }
     }
 }
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// Takes over Zw in double precision, and moves b and the slopes along.
     pub fn take(&self, column: &mut Column, c: f64, f: &[f64], b: &[f64]) -> Taken {
         column.g.copy_from_slice(f);
@@ -53,7 +52,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
     }
 }
 
-impl<'a, T: Working, D: Device> Engine for FeatureEngine<'a, T, D> {
+impl<'a, T: Working> Engine for FeatureEngine<'a, T> {
     type Point = Column<'a>;
 
     fn constants(&mut self) -> Result<Vec<Column<'a>>> {

@@ -8,7 +8,6 @@
 //!
 //! where the frozen rows add what does not change with t. The slope rises with t, as the objective is convex.
 
-use crate::device::Device;
 use crate::error::Result;
 use crate::loss::envelope::Envelope;
 use crate::numeric::cholesky::Working;
@@ -21,7 +20,7 @@ use crate::solver::low_rank::primal::Primal;
 use crate::solver::low_rank::slopes::{Stretch, sum_over};
 use crate::solver::low_rank::tuning::STEP_TARGET;
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// Takes a Newton step in every column that one is due for, as far as the column's objective falls.
     pub(super) fn step(
         &self,
@@ -34,7 +33,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         if columns.is_empty() {
             return Ok(());
         }
-        let Self { device, design, copied, accuracy, control, .. } = *self;
+        let Self { design, copied, accuracy, control, .. } = *self;
         let equations = parallel::map(&columns, |Column { plan, s, error, scale, shift, .. }| Equation {
             plan: *plan,
             s,
@@ -43,9 +42,9 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
             pull: shift.iter().map(|(_, shift)| shift).sum(),
             enough: STEP_TARGET * self.settings.tol * scale,
         });
-        let directions = Directions { device, design, copied, accuracy, control }.all(&equations, preconditioner)?;
+        let directions = Directions { design, copied, accuracy, control }.all(&equations, preconditioner)?;
         let dw: Vec<&[f64]> = directions.iter().map(|d| &d[..self.design.rank()]).collect();
-        let images = self.device.pass(self.design, &dw, self.accuracy, self.control)?;
+        let images = self.design.times(&dw, self.accuracy, self.control)?;
         let steps = columns.iter_mut().zip(&directions).zip(images);
         parallel::for_each(steps, |((column, direction), image)| {
             let (&db, dw) = direction.split_last().unwrap_or((&0.0, &[]));

@@ -19,7 +19,6 @@
 //! small: the limit solves the problem itself.
 
 use crate::certify::record::Settings;
-use crate::device::Device;
 use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
@@ -27,8 +26,7 @@ use crate::numeric::design::{Accuracy, Design};
 use crate::observe::Control;
 
 /// The problems of one loss on one set of features.
-pub(crate) struct Primal<'a, T, D> {
-    pub device: &'a D,
+pub(crate) struct Primal<'a, T> {
     pub design: Design<'a, T>,
     /// Most rows whose features may be copied at once.
     pub copied: usize,
@@ -40,14 +38,14 @@ pub(crate) struct Primal<'a, T, D> {
     pub control: &'a Control,
 }
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     pub(super) fn is_smooth(&self) -> bool {
         self.loss.curvature_bound().is_some()
     }
 
     /// Zᵀ·V, for a step.
     pub(super) fn pass_back(&self, v: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
-        self.device.pass_back(self.design, &references(v), self.accuracy, self.control)
+        self.design.transposed_times(&references(v), self.accuracy, self.control)
     }
 }
 

@@ -14,7 +14,6 @@
 //! when a centre takes too many steps. A smooth loss needs one round of Newton steps, without a centre.
 
 use crate::certify::record::Status;
-use crate::device::Device;
 use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::parallel;
@@ -63,7 +62,7 @@ impl Column<'_> {
     }
 }
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// Minimises every column at `c` from where it stands.
     pub(crate) fn solve(&self, open: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
         parallel::for_each(open.iter_mut(), |column| {

@@ -10,7 +10,6 @@
 
 use std::ops::Range;
 
-use crate::device::Device;
 use crate::loss::envelope::Envelope;
 use crate::loss::intercept::balanced;
 use crate::numeric::cholesky::Working;
@@ -23,7 +22,7 @@ use crate::solver::low_rank::tuning::{CHUNK, UNBALANCED, UNCHANGED, UNKNOWN_GAP}
 /// y, weights, centre and g (without b) of some rows.
 pub(super) type Stretch<'a> = [&'a [f64]; 4];
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     pub(super) fn envelope(&self, column: &Column) -> Envelope {
         Envelope { loss: self.loss, sigma: column.sigma }
     }

@@ -1,14 +1,13 @@
 //! Where the descent at a C starts: at the best constant, or from the solutions at smaller C's.
 
 use crate::certify::certificate::weighted;
-use crate::device::Device;
 use crate::loss::intercept::best_intercept;
 use crate::numeric::cholesky::Working;
 use crate::numeric::simd::{dot, fill_in_lanes};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::primal::Primal;
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// w = 0 with the best constant b, and slopes of the loss there that sum to 0.
     pub(super) fn constant<'b>(&self, plan: usize, weight: &'b [f64], c: f64) -> Column<'b> {
         let n = self.y.len();

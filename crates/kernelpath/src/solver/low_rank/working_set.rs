@@ -5,7 +5,6 @@
 //! the working set is solved, all rows are looked at again. If that shows that the gap is not small enough, rows
 //! outside the set had a part in it, and the set grows.
 
-use crate::device::Device;
 use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
@@ -50,7 +49,7 @@ impl Growth {
     }
 }
 
-impl<T: Working, D: Device> Primal<'_, T, D> {
+impl<T: Working> Primal<'_, T> {
     /// Rows whose a may change soon: the known ones, the rows inside a segment, and the rows nearest to a kink, of all
     /// columns. `None` if they are too many for a copy of their features to pay, or for the memory.
     pub(super) fn working_set(&self, columns: &[&mut Column], growth: &Growth) -> Option<Vec<usize>> {
@@ -116,7 +115,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         let mut parts =
             parallel::map(columns.iter().zip(&weights), |(column, weight)| part.restricted(column, weight, rows));
         let pulls: Vec<&[f64]> = parts.iter().map(|part| &part.a[..]).collect();
-        let images = self.device.pass_back(design, &pulls, self.accuracy, self.control)?;
+        let images = design.transposed_times(&pulls, self.accuracy, self.control)?;
         for ((part, column), image) in parts.iter_mut().zip(columns.iter()).zip(images) {
             part.freeze_rest_of(column, image);
         }
@@ -128,7 +127,7 @@ impl<T: Working, D: Device> Primal<'_, T, D> {
         part.round(&mut fresh, c, goal.share)?;
         part.descend(&mut open, c, goal, None, preconditioner)?;
         let w: Vec<&[f64]> = parts.iter().map(|part| &part.w[..]).collect();
-        let products = self.device.pass(self.design, &w, self.accuracy, self.control)?;
+        let products = self.design.times(&w, self.accuracy, self.control)?;
         for ((column, part), g) in columns.iter_mut().zip(parts).zip(products) {
             rows.iter().zip(&part.centre).for_each(|(&i, centre)| column.centre[i] = *centre);
             column.outcome.steps += part.outcome.steps;

@@ -24,6 +24,7 @@
 use crate::certify::certificate::{Certificate, dual_losses, losses};
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::device::basis::Basis;
+use crate::device::matrix::Matrix;
 use crate::device::{Block, Device, Spectrum};
 use crate::error::Result;
 use crate::loss::intercept::best_intercept;
@@ -32,6 +33,7 @@ use crate::loss::smoothed::Smoothed;
 use crate::numeric::design::Accuracy;
 use crate::numeric::parallel;
 use crate::observe::Control;
+use crate::solver::spectral::basis_products::Products;
 use crate::solver::spectral::step::take_step;
 
 /// When the gap is looked at, for a smooth loss. Normally it is when one open problem in `SEEM_DONE` seems done. The
@@ -57,15 +59,15 @@ const WIDEST: f64 = 0.125;
 const NARROWEST: f64 = 1e-7;
 
 /// The steps on a device, for one loss and one kernel.
-pub(crate) struct Spectral<'a, B, D> {
-    pub device: &'a D,
+pub(crate) struct Spectral<'a, B> {
+    pub device: &'a dyn Device,
     pub basis: &'a B,
     pub spectrum: &'a Spectrum,
     pub loss: Loss,
     pub y: &'a [f64],
     pub settings: Settings,
-    /// The precision of the products. Once single precision was not enough, it is double.
-    pub accuracy: Accuracy,
+    /// The precision of the products. It grows where it was not enough.
+    pub products: Products,
     pub control: &'a Control,
 }
 
@@ -112,7 +114,7 @@ impl State {
 /// A problem's answer: the state where its steps ended, its model and its outcome.
 pub(crate) type Solved<M> = (State, M, Outcome);
 
-impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
+impl<B: Basis> Spectral<'_, B> {
     /// The best constant model.
     pub fn constant(&self, weight: &[f64]) -> State {
         let b = best_intercept(self.loss, self.y, weight, &vec![0.0; self.y.len()], 0.0);
@@ -127,7 +129,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         starts: Vec<State>,
         finish: impl Fn(&[&Posed], Smoothed, &[&State]) -> Result<Vec<(M, bool)>>,
     ) -> Result<Vec<Solved<M>>> {
-        let Self { device, basis, spectrum, loss, y, settings, control, .. } = *self;
+        let Self { device, spectrum, loss, y, settings, control, .. } = *self;
         let mut done: Vec<Option<Solved<M>>> = jobs.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..jobs.len()).collect();
         let b: Vec<f64> = starts.iter().map(|start| start.b).collect();
@@ -152,6 +154,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         let narrowest = NARROWEST * loss.scale(y);
         let mut gaps = vec![f64::INFINITY; jobs.len()];
         let (mut steps, mut looked, mut idle) = (0, 0, 0);
+        let mut reference = None;
         while !open.is_empty() {
             let curvature: Vec<f64> = open.iter().map(|&j| heaviest[j] * smooth.curvature_bound()).collect();
             let share = |share: f64, least: usize| looked + least.max((share * looked as f64) as usize);
@@ -162,10 +165,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             };
             while steps < latest.min(settings.max_iter) && !control.out_of_time() {
                 control.check()?;
-                let scaled = device.scale_rows(&spectrum.values, &block.ahead)?;
-                let f = basis.times(device, &scaled, self.accuracy, control)?;
-                let pulls = device.pulls(smooth, y, &weight, &f, &block.b_ahead)?;
-                let pulls = basis.transposed_times(device, &pulls, self.accuracy, control)?;
+                let pulls = self.pulled(&block, smooth, &weight, &mut reference)?;
                 let gaps = take_step(device, &mut block, &pulls, spectrum, &curvature)?;
                 steps += 1;
                 let seems_done = |(j, gap): &(&usize, f64)| *gap <= enough * scale[**j];
@@ -189,8 +189,10 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                 let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
                 open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
                 idle = if improved { 0 } else { idle + 1 };
-                if !improved {
-                    self.accuracy = Accuracy::Double;
+                // The limit of corrected products is right: slow progress has another reason, most of the time.
+                let patience = if self.products == Products::Corrected { IDLE_LOOKS / 2 } else { 1 };
+                if idle >= patience {
+                    self.products = self.products.better(device);
                 }
                 over |= idle >= IDLE_LOOKS;
                 let small = |(at, (state, gap))| (over || lost[at] || gap <= enough).then_some((at, state));
@@ -207,6 +209,8 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
                     done[open[at]] = Some((state, model, Outcome { status, steps }));
                 }
             }
+            // Slopes change with δ, and columns are dropped.
+            reference = None;
             let kept: Vec<usize> = (0..open.len()).filter(|&at| done[open[at]].is_none()).collect();
             if kept.len() < open.len() {
                 block.coordinates = device.select(&block.coordinates, &kept)?;
@@ -219,7 +223,9 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
             }
             if !smooth_loss && !open.is_empty() {
                 smooth.delta /= 8.0;
-                self.accuracy = Accuracy::Double;
+                if self.products == Products::Single {
+                    self.products = self.products.better(device);
+                }
                 block.momentum.fill(1.0);
             }
         }
@@ -239,7 +245,7 @@ impl<B: Basis<D>, D: Device> Spectral<'_, B, D> {
         Ok(lost)
     }
 
-    fn states(&self, coordinates: &D::Matrix, b: &[f64]) -> Result<Vec<State>> {
+    fn states(&self, coordinates: &Matrix, b: &[f64]) -> Result<Vec<State>> {
         let device = self.device;
         let scaled = device.scale_rows(&self.spectrum.values, coordinates)?;
         let f = device.download(&self.basis.times(device, &scaled, Accuracy::Double, self.control)?)?;

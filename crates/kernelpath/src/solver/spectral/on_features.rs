@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::{Outcome, Status};
-use crate::device::Device;
 use crate::device::basis::OfFeatures;
 use crate::error::{Error, Result};
 use crate::loss::smoothed::Smoothed;
@@ -16,7 +15,6 @@ use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::Primal;
 use crate::solver::low_rank::tuning::FEATURE_ATTEMPTS;
-use crate::solver::spectral::NEIGHBOURS;
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// A problem, where its steps ended, and where Newton's method went on from there.
@@ -28,13 +26,15 @@ pub(crate) struct Descent<'a> {
 }
 
 /// The engine for one loss on one set of features.
-pub(crate) struct SpectralOnFeatures<'a, T, D: Device> {
-    pub primal: Primal<'a, T, D>,
+pub(crate) struct SpectralOnFeatures<'a, T> {
+    pub primal: Primal<'a, T>,
     pub weights: &'a [Arc<[f64]>],
-    pub spectral: Spectral<'a, OfFeatures<'a, T, D>, D>,
+    /// C's in a block.
+    pub neighbours: usize,
+    pub spectral: Spectral<'a, OfFeatures<'a, T>>,
 }
 
-impl<'a, T: Working, D: Device> SpectralOnFeatures<'a, T, D> {
+impl<'a, T: Working> SpectralOnFeatures<'a, T> {
     /// Solves the columns of one C, starting from near their solutions.
     fn polish(&self, columns: &mut [&mut Column], c: f64) -> Result<()> {
         self.primal.solve(columns, c, &mut Preconditioner::new(self.weights.len()))
@@ -67,11 +67,11 @@ impl<'a, T: Working, D: Device> SpectralOnFeatures<'a, T, D> {
     }
 }
 
-impl<'a, T: Working, D: Device> Engine for SpectralOnFeatures<'a, T, D> {
+impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
     type Point = Descent<'a>;
 
     fn at_once(&self) -> usize {
-        NEIGHBOURS
+        self.neighbours
     }
 
     fn constants(&mut self) -> Result<Vec<Descent<'a>>> {
@@ -104,7 +104,7 @@ impl<'a, T: Working, D: Device> Engine for SpectralOnFeatures<'a, T, D> {
         let mut spectral = Spectral { ..self.spectral };
         let solved =
             spectral.solve(&posed, starts, |jobs, smooth, states| self.finish(&problems, jobs, smooth, states))?;
-        self.spectral.accuracy = spectral.accuracy;
+        self.spectral.products = spectral.products;
         for (job, (state, mut column, outcome)) in jobs.iter_mut().zip(solved) {
             column.outcome.steps += outcome.steps;
             job.point.state = State { f: Vec::new(), ..state };

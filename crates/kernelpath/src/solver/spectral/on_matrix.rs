@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::certify::exact::Shared;
 use crate::certify::record::{Outcome, Status};
-use crate::device::Device;
 use crate::device::basis::Basis;
 use crate::device::basis::Eigenvectors;
 use crate::error::Result;
@@ -16,7 +15,6 @@ use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
 use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
-use crate::solver::spectral::NEIGHBOURS;
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// β and b.
@@ -39,13 +37,15 @@ impl Place {
 }
 
 /// The engine for one loss on one kernel matrix.
-pub(crate) struct OnMatrix<'a, T, D: Device> {
+pub(crate) struct OnMatrix<'a, T> {
     pub shared: &'a Shared<'a, T>,
     pub weights: Vec<Arc<[f64]>>,
-    pub spectral: Spectral<'a, Eigenvectors<'a, D>, D>,
+    /// C's in a block.
+    pub neighbours: usize,
+    pub spectral: Spectral<'a, Eigenvectors<'a>>,
 }
 
-impl<T: Working, D: Device> OnMatrix<'_, T, D> {
+impl<T: Working> OnMatrix<'_, T> {
     /// Solves a block of problems from their states.
     fn descend(&mut self, cs: &[f64], places: &mut [&mut Place]) -> Result<()> {
         let Self { shared, spectral, .. } = self;
@@ -72,11 +72,11 @@ impl<T: Working, D: Device> OnMatrix<'_, T, D> {
     }
 }
 
-impl<T: Working, D: Device> Engine for OnMatrix<'_, T, D> {
+impl<T: Working> Engine for OnMatrix<'_, T> {
     type Point = Place;
 
     fn at_once(&self) -> usize {
-        NEIGHBOURS
+        self.neighbours
     }
 
     fn constants(&mut self) -> Result<Vec<Place>> {

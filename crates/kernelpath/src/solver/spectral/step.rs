@@ -1,5 +1,6 @@
 //! One accelerated proximal step, for all columns of a block.
 
+use crate::device::matrix::Matrix;
 use crate::device::{Block, Device, Spectrum};
 use crate::error::Result;
 
@@ -7,10 +8,10 @@ use crate::error::Result;
 /// points uphill. Returns ½(θ − β)ᵀK(θ − β) at `ahead`: the gap there, apart from what Σθ ≠ 0 adds.
 ///
 /// A device may take the step as one operation. What it must do is what [`step_by_parts`] does.
-pub(crate) fn take_step<D: Device>(
-    device: &D,
-    block: &mut Block<D::Matrix>,
-    pulls: &D::Matrix,
+pub(crate) fn take_step(
+    device: &dyn Device,
+    block: &mut Block,
+    pulls: &Matrix,
     spectrum: &Spectrum,
     curvature: &[f64],
 ) -> Result<Vec<f64>> {
@@ -25,10 +26,10 @@ pub(crate) fn take_step<D: Device>(
 /// ```text
 /// Δb = (Σ o (q r + ahead)) / (CM Σ o² q),     new = ahead + q (r − CM Δb o),     o = Uᵀ1,     so that Σβ = 0
 /// ```
-pub(crate) fn step_by_parts<D: Device>(
-    device: &D,
-    block: &mut Block<D::Matrix>,
-    pulls: &D::Matrix,
+pub(crate) fn step_by_parts(
+    device: &dyn Device,
+    block: &mut Block,
+    pulls: &Matrix,
     spectrum: &Spectrum,
     curvature: &[f64],
 ) -> Result<Vec<f64>> {
@@ -70,53 +71,45 @@ pub(crate) fn step_by_parts<D: Device>(
 mod tests {
     use super::*;
 
-    use crate::device::place::{DeviceChoice, Work};
+    use crate::device::place::DeviceChoice;
 
     /// Ten steps with the device's own operation beside ten of the definition.
-    struct Beside;
-
-    impl Work for Beside {
-        type Out = ();
-
-        fn on<D: Device>(self, device: &D) {
-            let mut rng = fastrand::Rng::with_seed(5);
-            let (n, columns) = (37, 3);
-            let mut random = |scale: f64| -> Vec<f64> { (0..n).map(|_| scale * (rng.f64() - 0.3)).collect() };
-            let spectrum = Spectrum { values: random(4.0).iter().map(|v| v.abs()).collect(), ones: random(1.0) };
-            let curvature = [0.5, 3.0, 40.0];
-            let start: Vec<Vec<f64>> = (0..columns).map(|_| random(1.0)).collect();
-            let block = || Block {
-                coordinates: device.upload(n, &start).unwrap(),
-                ahead: device.upload(n, &start).unwrap(),
-                b: vec![0.1; columns],
-                b_ahead: vec![0.1; columns],
-                momentum: vec![1.0; columns],
-            };
-            let (mut fused, mut parts, mut restarted) = (block(), block(), false);
-            for step in 0..10 {
-                // Pulls that change direction, so that the momentum is restarted now and then.
-                let pulls: Vec<Vec<f64>> =
-                    (0..columns).map(|_| random(if step % 4 < 2 { 1.0 } else { -500.0 })).collect();
-                let pulls = device.upload(n, &pulls).unwrap();
-                let want = step_by_parts(device, &mut parts, &pulls, &spectrum, &curvature).unwrap();
-                let Some(got) = device.fused_step(&mut fused, &pulls, &spectrum, &curvature).unwrap() else { return };
-                let close =
-                    |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b.abs()));
-                assert!(close(&got, &want), "step {step}: {got:?} is not {want:?}");
-                for (got, want) in [(&fused.coordinates, &parts.coordinates), (&fused.ahead, &parts.ahead)] {
-                    let (got, want) = (device.download(got).unwrap(), device.download(want).unwrap());
-                    assert!(got.iter().zip(&want).all(|(got, want)| close(got, want)), "step {step}");
-                }
-                assert!(close(&fused.b, &parts.b) && close(&fused.b_ahead, &parts.b_ahead), "step {step}");
-                assert!(close(&fused.momentum, &parts.momentum), "step {step}");
-                restarted |= parts.momentum.contains(&1.0);
+    fn beside(device: &dyn Device) {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let (n, columns) = (37, 3);
+        let mut random = |scale: f64| -> Vec<f64> { (0..n).map(|_| scale * (rng.f64() - 0.3)).collect() };
+        let spectrum = Spectrum { values: random(4.0).iter().map(|v| v.abs()).collect(), ones: random(1.0) };
+        let curvature = [0.5, 3.0, 40.0];
+        let start: Vec<Vec<f64>> = (0..columns).map(|_| random(1.0)).collect();
+        let block = || Block {
+            coordinates: device.upload(n, &start).unwrap(),
+            ahead: device.upload(n, &start).unwrap(),
+            b: vec![0.1; columns],
+            b_ahead: vec![0.1; columns],
+            momentum: vec![1.0; columns],
+        };
+        let (mut fused, mut parts, mut restarted) = (block(), block(), false);
+        for step in 0..10 {
+            // Pulls that change direction, so that the momentum is restarted now and then.
+            let pulls: Vec<Vec<f64>> = (0..columns).map(|_| random(if step % 4 < 2 { 1.0 } else { -500.0 })).collect();
+            let pulls = device.upload(n, &pulls).unwrap();
+            let want = step_by_parts(device, &mut parts, &pulls, &spectrum, &curvature).unwrap();
+            let Some(got) = device.fused_step(&mut fused, &pulls, &spectrum, &curvature).unwrap() else { return };
+            let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b.abs()));
+            assert!(close(&got, &want), "step {step}: {got:?} is not {want:?}");
+            for (got, want) in [(&fused.coordinates, &parts.coordinates), (&fused.ahead, &parts.ahead)] {
+                let (got, want) = (device.download(got).unwrap(), device.download(want).unwrap());
+                assert!(got.iter().zip(&want).all(|(got, want)| close(got, want)), "step {step}");
             }
-            assert!(restarted);
+            assert!(close(&fused.b, &parts.b) && close(&fused.b_ahead, &parts.b_ahead), "step {step}");
+            assert!(close(&fused.momentum, &parts.momentum), "step {step}");
+            restarted |= parts.momentum.contains(&1.0);
         }
+        assert!(restarted);
     }
 
     #[test]
     fn a_fused_step_is_the_step_in_parts() {
-        DeviceChoice::Cpu.run(Beside);
+        beside(&*DeviceChoice::Cpu.open().unwrap());
     }
 }
