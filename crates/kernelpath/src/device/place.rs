@@ -89,7 +89,7 @@ pub fn devices() -> Vec<DeviceInfo> {
     for kind in [Kind::Cuda, Kind::OpenCl] {
         match kind.facts() {
             Ok(facts) => {
-                all.extend(facts.into_iter().enumerate().map(|(k, facts)| described(kind.choice(Some(k)), facts)))
+                all.extend(facts.into_iter().enumerate().map(|(k, facts)| described(kind.choice(Some(k)), facts)));
             }
             Err(problem) => {
                 let none = described(kind.choice(None), Facts::default());
@@ -248,8 +248,8 @@ impl DeviceChoice {
 
     /// The first device that is not the processor and can be opened, or else the processor.
     fn best() -> Arc<dyn Device> {
-        let found = devices().into_iter().filter(|info| !info.is_processor && info.problem.is_none());
-        found.filter_map(|info| info.choice.open().ok()).next().unwrap_or_else(|| Arc::new(Cpu))
+        let mut found = devices().into_iter().filter(|info| !info.is_processor && info.problem.is_none());
+        found.find_map(|info| info.choice.open().ok()).unwrap_or_else(|| Arc::new(Cpu))
     }
 
     fn open_by_driver(self, kind: Kind, number: Option<usize>) -> Result<Arc<dyn Device>> {

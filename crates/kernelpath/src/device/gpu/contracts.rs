@@ -9,7 +9,7 @@ use crate::observe::Control;
 
 type Columns = Vec<Vec<f64>>;
 
-const LOSSES: [Loss; 9] = [
+const EVERY_LOSS: [Loss; 9] = [
     Loss::Hinge,
     Loss::SquaredHinge,
     Loss::Logistic,
@@ -126,7 +126,7 @@ fn pulls_are_those_of_the_loss() {
     weight.iter_mut().flatten().for_each(|w| *w = (*w + 0.3).max(0.0));
     let (f, b) = (random(11, rows, columns), [0.0, -0.5, 1.0, 2.0, -40.0, 800.0]);
     for (name, device) in devices() {
-        for loss in LOSSES {
+        for loss in EVERY_LOSS {
             for delta in [1e-7, 0.1, 3.0] {
                 let smooth = Smoothed { loss, delta };
                 let y: Vec<f64> = if loss.is_classification() {

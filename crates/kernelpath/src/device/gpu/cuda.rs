@@ -176,19 +176,19 @@ impl Cuda {
     fn bind(&self) -> Result<(), Failure> {
         self.context.bind_to_thread().map_err(failed("cuCtxSetCurrent"))
     }
+}
 
-    /// Numbers of work space of the eigendecomposition.
-    fn work_length(&self, solver: &DnHandle, n: usize) -> Result<i32, Failure> {
-        let (mut length, size) = (0, n as i32);
-        let (mode, fill) = (Mode::CUSOLVER_EIG_MODE_VECTOR, Fill::CUBLAS_FILL_MODE_LOWER);
-        // SAFETY: only the size is looked at.
-        let status = unsafe {
-            let (matrix, values) = (ptr::null(), ptr::null());
-            cusolverDnDsyevd_bufferSize(solver.cu(), mode, fill, size, matrix, size, values, &raw mut length)
-        };
-        status.result().map_err(said("cusolverDnDsyevd_bufferSize"))?;
-        Ok(length)
-    }
+/// Numbers of work space of the eigendecomposition.
+fn work_length(solver: &DnHandle, n: usize) -> Result<i32, Failure> {
+    let (mut length, size) = (0, n as i32);
+    let (mode, fill) = (Mode::CUSOLVER_EIG_MODE_VECTOR, Fill::CUBLAS_FILL_MODE_LOWER);
+    // SAFETY: only the size is looked at.
+    let status = unsafe {
+        let (matrix, values) = (ptr::null(), ptr::null());
+        cusolverDnDsyevd_bufferSize(solver.cu(), mode, fill, size, matrix, size, values, &raw mut length)
+    };
+    status.result().map_err(said("cusolverDnDsyevd_bufferSize"))?;
+    Ok(length)
 }
 
 impl Launcher for Cuda {
@@ -286,7 +286,7 @@ impl Launcher for Cuda {
         let Some(solver) = &self.solver else { return Ok(0) };
         let solver = solver.lock().unwrap_or_else(PoisonError::into_inner);
         // The library says in an integer behind its space how it went.
-        Ok(8 * (self.work_length(&solver, n)?.max(0) as u64 + 1))
+        Ok(8 * (work_length(&solver, n)?.max(0) as u64 + 1))
     }
 
     fn eigen(&self, n: usize, matrix: &Slice, values: &Slice, space: &Slice) -> Result<(), Failure> {
@@ -294,7 +294,7 @@ impl Launcher for Cuda {
         let Some(solver) = &self.solver else { return Err(Failure::of(call)("there is no cuSOLVER".into())) };
         self.bind()?;
         let solver = solver.lock().unwrap_or_else(PoisonError::into_inner);
-        let (length, size) = (self.work_length(&solver, n)?, n as i32);
+        let (length, size) = (work_length(&solver, n)?, n as i32);
         let [matrix, values, work] = [matrix, values, space].map(|block| block.address(0, &self.stream));
         let behind = 8 * length.max(0) as u64;
         let info = work + behind;

@@ -1,7 +1,7 @@
 //! What a driver offers: memory, transfers, launches of the kernels, and libraries of its vendor. All else is written once,
 //! over this.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::error::Error;
 
@@ -213,7 +213,7 @@ pub(crate) fn kernel_text(prelude: &str) -> String {
         [("float", 64, "single"), ("float", 16, "single_few"), ("double", 64, "double"), ("double", 16, "double_few")]
     {
         let name = format!("#define NAME(x) x##_{suffix}");
-        text += &format!("#define REAL {real}\n#define COLUMNS {columns}\n{name}\n{product}\n");
+        let _ = writeln!(text, "#define REAL {real}\n#define COLUMNS {columns}\n{name}\n{product}");
         text += "#undef REAL\n#undef COLUMNS\n#undef NAME\n";
     }
     text + include_str!("kernels.src")

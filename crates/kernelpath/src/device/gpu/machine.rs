@@ -326,12 +326,13 @@ pub(crate) fn pieces_at_once(length: usize) -> usize {
 mod tests {
     use super::*;
     use crate::device::Device;
+    use crate::device::gpu::cuda::{Cuda, numbered};
     use crate::device::gpu::launcher::kernel_text;
     use crate::device::gpu::opencl::{OpenCl, offered};
-    use crate::device::gpu::present::{accelerator, opencl};
+    use crate::device::gpu::present::{accelerator, cuda, opencl};
 
-    fn limits(bytes: u64) -> Option<Limits> {
-        Some(Limits { bytes, largest: bytes })
+    fn limits(bytes: u64) -> Limits {
+        Limits { bytes, largest: bytes }
     }
 
     #[test]
@@ -377,15 +378,17 @@ mod tests {
 
     #[test]
     fn kernels_that_do_not_compile_are_an_error_with_the_words_of_the_compiler() {
-        if opencl().is_none() {
-            return;
+        let broken = |prelude: &str| format!("{}\nKERNEL void broken( {{", kernel_text(prelude));
+        let by_opencl = opencl()
+            .map(|_| OpenCl::with_text(&offered().unwrap()[0], &broken(include_str!("prelude_cl.h"))).err().unwrap());
+        let by_cuda = cuda()
+            .map(|_| Cuda::with_text(&numbered().unwrap()[0], &broken(include_str!("prelude_cu.h"))).err().unwrap());
+        for failure in by_opencl.into_iter().chain(by_cuda) {
+            let error = failure.error("gpu:0".into(), 0, 0);
+            let message = error.to_string();
+            assert!(matches!(error, Error::DeviceKernels { .. }), "{message}");
+            assert!(message.contains("do not compile for device \"gpu:0\"") && message.contains("error"), "{message}");
         }
-        let text = format!("{}\nKERNEL void broken( {{", kernel_text(include_str!("prelude_cl.h")));
-        let failure = OpenCl::with_text(&offered().unwrap()[0], &text).err().unwrap();
-        let error = failure.error("opencl:0".into(), 0, 0);
-        let message = error.to_string();
-        assert!(matches!(error, Error::DeviceKernels { .. }), "{message}");
-        assert!(message.contains("do not compile for device \"opencl:0\"") && message.contains("error"), "{message}");
     }
 
     #[test]

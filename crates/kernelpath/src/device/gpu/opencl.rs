@@ -54,14 +54,14 @@ pub(crate) fn offered() -> Result<Vec<Offered>, Missing> {
     for platform in platforms {
         // A platform without devices does not hide those of others.
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
-            Ok(ids) => devices.extend(ids.into_iter().map(|id| Offered { id, facts: facts(&Device::new(id)) })),
+            Ok(ids) => devices.extend(ids.into_iter().map(|id| Offered { id, facts: facts(Device::new(id)) })),
             Err(error) => problem = Some(missing("clGetDeviceIDs")(error)),
         }
     }
     if devices.is_empty() { Err(problem.unwrap_or(Missing::Device)) } else { Ok(devices) }
 }
 
-fn facts(device: &Device) -> Facts {
+fn facts(device: Device) -> Facts {
     let memory = device.global_mem_size().unwrap_or(0);
     let platform = device.platform().ok().map(opencl3::platform::Platform::new);
     let platform = platform.and_then(|platform| platform.name().ok()).unwrap_or_default();

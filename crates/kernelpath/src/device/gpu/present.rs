@@ -97,12 +97,12 @@ pub(crate) fn opencl() -> Option<Arc<OpenCl>> {
 /// Bytes of a block on the devices whose matrices lie in many panels.
 pub(crate) const TINY: u64 = 24_000;
 
-fn limited(largest: u64) -> Option<Limits> {
-    Some(Limits { bytes: 512 << 20, largest })
+fn limited(largest: u64) -> Limits {
+    Limits { bytes: 512 << 20, largest }
 }
 
-pub(crate) fn accelerator<L: Launcher>(launcher: Arc<L>, limits: Option<Limits>) -> Accelerator<Watched<L>> {
-    Accelerator::new(Watched::new(launcher), "a test".into(), limits)
+pub(crate) fn accelerator<L: Launcher>(launcher: Arc<L>, limits: Limits) -> Accelerator<Watched<L>> {
+    Accelerator::new(Watched::new(launcher), "a test".into(), Some(limits))
 }
 
 /// A device by OpenCL with tiny panels.
