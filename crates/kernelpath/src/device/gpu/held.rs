@@ -19,8 +19,9 @@ use crate::numeric::memory;
 use crate::numeric::remote::{Numbers, Remote, Stored};
 use crate::observe::Control;
 
-/// Most rows whose products are summed in single precision before they are added up in double precision.
-const ROWS_IN_SINGLE: usize = 65_536;
+/// Most rows whose products are summed in single precision before they are added up in double precision. With more rows
+/// the sums lose digits; with fewer, launches take longer than the products.
+const ROWS_IN_SINGLE: usize = 16_384;
 
 /// What errors call the host's copy of a curvature.
 const CURVATURE: &str = "a curvature of the features";
@@ -254,6 +255,7 @@ impl<L: Launcher> Remote for Held<L> {
             (Width::Double, _) => "weigh_double",
         };
         let at_once = (machine.work_bytes() / (width.bytes() * order as u64)).max(1) as usize;
+        let at_once = if width == Width::Single { at_once.min(ROWS_IN_SINGLE) } else { at_once };
         let sum = machine.allocate::<f64>(order * order)?;
         let part = if width == Width::Single { Some(self.room(width, order * order)?) } else { None };
         let mut add = false;
@@ -372,11 +374,9 @@ mod tests {
                         let got: Vec<Vec<f64>> = (0..=columns).map(|j| got.col_as_slice(j)[..=j].to_vec()).collect();
                         let want: Vec<Vec<f64>> =
                             (0..=columns).map(|j| (0..=j).map(|i| square(i, j)).collect()).collect();
-                        // In double precision each term may add one rounding, and the loop here has as many. Sums in
-                        // single precision have up to 1024 terms of the same sign: √1024 roundings of 6e-8 each, and a
-                        // few times more where they do not cancel.
-                        let in_single = error > 1e-9;
-                        let error = if in_single { 1e-5 } else { error.max(1.2e-16 * rows as f64) };
+                        // A sum of terms of one sign has at most one rounding a term, in whatever order.
+                        let rounding = if error > 1e-9 { 6e-8 } else { 1.2e-16 };
+                        let error = (rounding * (rows + 4) as f64).max(if error > 1e-9 { 0.0 } else { error });
                         close(&got, &want, error * (s.iter().sum::<f64>() + 1.0), &what);
                     }
                 }

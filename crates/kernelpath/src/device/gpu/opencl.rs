@@ -46,8 +46,13 @@ fn missing(call: &'static str) -> impl Fn(ClError) -> Missing {
     }
 }
 
+/// Held while drivers are asked for their devices. Some set themselves up when they are first asked, and crash if two
+/// threads ask at once.
+static ASKING: Mutex<()> = Mutex::new(());
+
 /// All devices of all drivers, in a fixed order.
 pub(crate) fn offered() -> Result<Vec<Offered>, Missing> {
+    let _one_at_a_time = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let platforms = get_platforms().map_err(missing("clGetPlatformIDs"))?;
     let mut devices = Vec::new();
     let mut problem = None;
