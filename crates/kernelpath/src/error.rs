@@ -377,6 +377,61 @@ pub enum Error {
         /// Distinct rows.
         rows: usize,
     },
+    /// A device that is not there, or cannot be used.
+    #[error("device {name:?} cannot be used: {problem}; available are {}", .available.join(", "))]
+    Device {
+        /// The device asked for.
+        name: String,
+        /// What is missing, and what to do about it.
+        problem: String,
+        /// The devices that can be used, by their names.
+        available: Vec<String>,
+    },
+    /// The memory of a device does not suffice.
+    #[error(
+        "{} are needed on device {device:?}, but only {} of its memory can be had; use fewer rows, a smaller rank, or the device \"cpu\"",
+        human(*.need), human(*.free)
+    )]
+    DeviceMemory {
+        /// The device.
+        device: String,
+        /// Bytes of the block that could not be had.
+        need: u64,
+        /// Bytes that can be had.
+        free: u64,
+    },
+    /// More rows or columns than a device can count.
+    #[error("a device counts at most 2147483647 rows or columns, got {size}; use the device \"cpu\"")]
+    DeviceSize {
+        /// The number found.
+        size: usize,
+    },
+    /// The driver of a device does not compile the kernels.
+    #[error("the kernels do not compile for device {device:?}: {log}; update its driver, or use the device \"cpu\"")]
+    DeviceKernels {
+        /// The device.
+        device: String,
+        /// What the compiler said.
+        log: String,
+    },
+    /// A call of a driver failed.
+    #[error("device {device:?} failed in {call}: {reason}; try again, or use the device \"cpu\"")]
+    DeviceFailed {
+        /// The device.
+        device: String,
+        /// The call.
+        call: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// A device in a process that was forked after the device had been used.
+    #[error(
+        "a forked process cannot use device {device:?}, which its parent used; start processes with \"spawn\", or use the device \"cpu\""
+    )]
+    DeviceForked {
+        /// The device.
+        device: String,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -6,6 +6,7 @@
 
 pub(crate) mod basis;
 pub(crate) mod cpu;
+pub(crate) mod gpu;
 pub(crate) mod matrix;
 pub(crate) mod place;
 

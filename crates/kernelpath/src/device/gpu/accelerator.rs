@@ -1,0 +1,424 @@
+//! The operations of the engines on a device, over any launcher.
+
+use faer::Mat;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::device::gpu::held::Held;
+use crate::device::gpu::launcher::{Arg, Launcher, Operand, Product, Width};
+use crate::device::gpu::machine::{Limits, Machine, Memory, Traffic};
+use crate::device::gpu::panels::Panels;
+use crate::device::matrix::Matrix;
+use crate::device::{Block, Device, Spectrum};
+use crate::error::{Error, Result};
+use crate::kernel::elsewhere::Kernels;
+use crate::loss::scalar::Loss;
+use crate::loss::smoothed::Smoothed;
+use crate::numeric::eigen::eigen;
+use crate::numeric::memory;
+use crate::numeric::parallel;
+use crate::numeric::remote::{Remote, Stored};
+use crate::observe::Control;
+
+/// Columns of a product with which a device computes about as long as it reads the matrix: 4 bytes at some 10¹² a second
+/// against 2 flops a column at some 10¹⁴.
+const FULL_COLUMNS: usize = 192;
+
+/// A device other than the processor.
+pub(crate) struct Accelerator<L: Launcher> {
+    pub machine: Arc<Machine<L>>,
+}
+
+/// A number as an argument of a kernel. Sizes of matrices fit: [`Panels`] check that.
+pub(crate) fn int<M>(value: usize) -> Arg<'static, M> {
+    Arg::Int(value as i32)
+}
+
+/// The number of a loss in the kernels, and its parameter.
+fn number_of(loss: Loss) -> (i32, f64) {
+    match loss {
+        Loss::Hinge => (0, 0.0),
+        Loss::SquaredHinge => (1, 0.0),
+        Loss::Logistic => (2, 0.0),
+        Loss::Dwd => (3, 0.0),
+        Loss::Quantile { tau } => (4, tau),
+        Loss::EpsilonInsensitive { epsilon } => (5, epsilon),
+        Loss::Squared => (6, 0.0),
+        Loss::Huber { delta } => (7, delta),
+        Loss::Expectile { tau } => (8, tau),
+    }
+}
+
+impl<L: Launcher> Accelerator<L> {
+    /// `limits` replaces what the driver says of its memory.
+    pub fn new(launcher: L, choice: String, limits: Option<Limits>) -> Self {
+        Self { machine: Machine::new(launcher, choice, limits) }
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.machine.traffic()
+    }
+
+    fn panels(&self, rows: usize, columns: usize) -> Result<Panels<L>> {
+        Panels::new(&self.machine, Width::Double, rows, columns)
+    }
+
+    /// A vector, or several one after the other, in one transfer.
+    fn vectors(&self, parts: &[&[f64]]) -> Result<Memory<L>> {
+        self.machine.upload(&parts.concat())
+    }
+
+    /// Copies numbers into single precision.
+    fn narrow_part(&self, from: &Operand<'_, L::Memory>, to: &Operand<'_, L::Memory>, count: usize) -> Result<()> {
+        let [from_at, to_at, count_arg] = [from.at, to.at, count].map(|number| Arg::Long(number as i64));
+        let args = [count_arg, Arg::Memory(from.memory), from_at, Arg::Memory(to.memory), to_at];
+        self.machine.launch_on("narrow", count, 1, &args)
+    }
+
+    /// out = A·B, or Aᵀ·B, for the columns of A in panels. With A transposed, each of its panels gives some rows of the
+    /// product; otherwise each adds its part to all of them.
+    fn multiply(&self, a: &Matrix, b: &Matrix, transposed: bool) -> Result<Matrix> {
+        let (a, b): (&Panels<L>, &Panels<L>) = (a.of(), b.of());
+        let rows = if transposed { a.columns } else { a.rows };
+        let out = self.panels(rows, b.columns)?;
+        if a.columns == 0 {
+            out.fill(&self.machine, |_, part| {
+                part.fill(0.0);
+                Ok(())
+            })?;
+        }
+        for columns in b.stretches(&out) {
+            let (from, to) = (b.columns_at(columns.start), out.columns_at(columns.start));
+            let count = columns.len();
+            match a.width {
+                Width::Double => self.multiply_stretch(a, &from, &to, count, transposed)?,
+                Width::Single => {
+                    let narrowed = self.machine.allocate::<f32>(b.rows * count)?;
+                    let product = self.machine.allocate::<f32>(rows * count)?;
+                    let narrow_b = Operand::new(narrowed.block(), 0, b.rows);
+                    self.narrow_part(&from, &narrow_b, b.rows * count)?;
+                    self.multiply_stretch(a, &narrow_b, &Operand::new(product.block(), 0, rows), count, transposed)?;
+                    self.widen(&product, &to, rows, count)?;
+                }
+            }
+        }
+        Ok(out.wrap())
+    }
+
+    fn multiply_stretch(
+        &self,
+        a: &Panels<L>,
+        b: &Operand<'_, L::Memory>,
+        to: &Operand<'_, L::Memory>,
+        columns: usize,
+        transposed: bool,
+    ) -> Result<()> {
+        for (range, block) in a.each() {
+            let (size, b_at, c_at) = if transposed {
+                ([range.len(), columns, a.rows], b.at, to.at + range.start)
+            } else {
+                ([a.rows, columns, range.len()], b.at + range.start, to.at)
+            };
+            self.machine.product(&Product {
+                width: a.width,
+                size,
+                transposed: [transposed, false],
+                a: Operand::new(block.block(), 0, a.rows),
+                b: Operand::new(b.memory, b_at, b.stride),
+                c: Operand::new(to.memory, c_at, to.stride),
+                add: !transposed && range.start > 0,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Copies a matrix without gaps into double precision.
+    fn widen(&self, from: &Memory<L>, to: &Operand<'_, L::Memory>, rows: usize, columns: usize) -> Result<()> {
+        let to_args = [Arg::Memory(to.memory), Arg::Long(to.at as i64), int(to.stride), Arg::Int(0)];
+        let mut args = vec![int(rows), int(columns), from.arg()];
+        args.extend(to_args);
+        self.machine.launch_on("widen", rows, columns, &args)
+    }
+
+    /// A matrix like `a`, which a kernel fills panel by panel. `args` gives the arguments between the numbers of rows and
+    /// columns and the panel of the result.
+    fn map<'a>(
+        &self,
+        a: &Panels<L>,
+        kernel: &'static str,
+        args: impl Fn(usize, usize) -> Vec<Arg<'a, L::Memory>>,
+    ) -> Result<Matrix>
+    where
+        L: 'a,
+    {
+        let out = self.panels(a.rows, a.columns)?;
+        for (p, (range, block)) in out.each().enumerate() {
+            let mut all = vec![int(a.rows), int(range.len())];
+            all.extend(args(p, range.start));
+            all.push(block.arg());
+            self.machine.launch_on(kernel, a.rows, range.len(), &all)?;
+        }
+        Ok(out.wrap())
+    }
+
+    /// The eigendecomposition by a library of the vendor, which takes the matrix in one block.
+    ///
+    /// It cannot be interrupted, so it runs in a thread of its own. When the fit is interrupted, the thread is left behind
+    /// with its memory.
+    fn eigen_on_device(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
+        let (rows, machine) = (k.rows, self.machine.clone());
+        let failed = move |reason: String| Error::Eigen { rows, reason };
+        let (send, receive) = channel();
+        let decompose = move || {
+            let bytes = machine.launcher.eigen_space(rows).map_err(|failure| machine.error(failure, 0))?;
+            let space = machine.allocate::<f64>(bytes.div_ceil(8) as usize)?;
+            let values = machine.allocate::<f64>(rows)?;
+            let panels: &Panels<L> = k.of();
+            let matrix = panels.blocks[0].block();
+            let done = machine.launcher.eigen(rows, matrix, values.block(), space.block());
+            done.map_err(|failure| machine.error(failure, bytes))?;
+            Ok((machine.download(&values, rows)?, k))
+        };
+        std::thread::Builder::new()
+            .spawn(move || {
+                let _ = send.send(decompose());
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        loop {
+            match receive.recv_timeout(Duration::from_millis(50)) {
+                Ok(decomposition) => return decomposition,
+                Err(RecvTimeoutError::Timeout) => control.check()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended".into())),
+            }
+        }
+    }
+}
+
+impl<L: Launcher> Device for Accelerator<L> {
+    fn upload(&self, rows: usize, columns: &[Vec<f64>]) -> Result<Matrix> {
+        let out = self.panels(rows, columns.len())?;
+        out.fill(&self.machine, |range, part| {
+            for (column, part) in columns[range].iter().zip(part.chunks_mut(rows.max(1))) {
+                part.copy_from_slice(column);
+            }
+            Ok(())
+        })?;
+        Ok(out.wrap())
+    }
+
+    fn download(&self, matrix: &Matrix) -> Result<Vec<Vec<f64>>> {
+        let panels: &Panels<L> = matrix.of();
+        let mut columns: Vec<Vec<f64>> = Vec::with_capacity(panels.columns);
+        panels.read(&self.machine, |_, part| columns.extend(part.chunks(panels.rows.max(1)).map(<[f64]>::to_vec)))?;
+        columns.resize(panels.columns, Vec::new());
+        Ok(columns)
+    }
+
+    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync)) -> Result<Matrix> {
+        let out = self.panels(n, n)?;
+        out.fill(&self.machine, |range, part| {
+            parallel::for_each(range.zip(part.chunks_mut(n)), |(i, row)| fill(i, row));
+            Ok(())
+        })?;
+        Ok(out.wrap())
+    }
+
+    fn narrow(&self, matrix: &Matrix) -> Result<Matrix> {
+        let a: &Panels<L> = matrix.of();
+        let out = Panels::new(&self.machine, Width::Single, a.rows, a.columns)?;
+        for columns in a.stretches(&out) {
+            let (from, to) = (a.columns_at(columns.start), out.columns_at(columns.start));
+            self.narrow_part(&from, &to, a.rows * columns.len())?;
+        }
+        Ok(out.wrap())
+    }
+
+    fn eigh(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
+        control.check()?;
+        let n = k.rows;
+        let panels: &Panels<L> = k.of();
+        let (values, basis) = if self.machine.launcher.has_eigen(n) && panels.blocks.len() == 1 {
+            self.eigen_on_device(k, control)?
+        } else {
+            let mut host = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
+            panels.read(&self.machine, |range, part| {
+                range.zip(part.chunks(n)).for_each(|(j, part)| host.col_as_slice_mut(j).copy_from_slice(part));
+            })?;
+            drop(k);
+            let (values, basis): (Vec<f64>, Mat<f64>) = eigen(host, control)?;
+            let out = self.panels(n, n)?;
+            out.fill(&self.machine, |range, part| {
+                range.zip(part.chunks_mut(n)).for_each(|(j, part)| part.copy_from_slice(basis.col_as_slice(j)));
+                Ok(())
+            })?;
+            (values, out.wrap())
+        };
+        Ok((values.into_iter().map(|v| v.max(0.0)).collect(), basis))
+    }
+
+    fn times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        self.multiply(a, b, false)
+    }
+
+    fn transposed_times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        self.multiply(a, b, true)
+    }
+
+    fn scale_rows(&self, scale: &[f64], a: &Matrix) -> Result<Matrix> {
+        let a: &Panels<L> = a.of();
+        let scale = self.vectors(&[scale])?;
+        self.map(a, "scale_rows", |p, _| vec![scale.arg(), a.blocks[p].arg()])
+    }
+
+    fn select(&self, a: &Matrix, columns: &[usize]) -> Result<Matrix> {
+        let a: &Panels<L> = a.of();
+        let out = self.panels(a.rows, columns.len())?;
+        for (to, target) in out.each() {
+            for (from, source) in a.each() {
+                let taken = |c: &usize| from.contains(&columns[*c]);
+                let found: Vec<usize> = to.clone().filter(taken).collect();
+                let mut pairs: Vec<i32> = found.iter().map(|&c| (columns[c] - from.start) as i32).collect();
+                pairs.extend(found.iter().map(|&c| (c - to.start) as i32));
+                if !found.is_empty() {
+                    let pairs = self.machine.upload(&pairs)?;
+                    let args = [int(a.rows), int(found.len()), pairs.arg(), source.arg(), target.arg()];
+                    self.machine.launch_on("take_columns", a.rows, found.len(), &args)?;
+                }
+            }
+        }
+        Ok(out.wrap())
+    }
+
+    fn rows(&self, a: &Matrix, rows: &[usize]) -> Result<Matrix> {
+        let a: &Panels<L> = a.of();
+        let out = self.panels(a.columns, rows.len())?;
+        let numbers: Vec<i32> = rows.iter().map(|&i| i as i32).collect();
+        let numbers = self.machine.upload(&numbers)?;
+        for (to, target) in out.each() {
+            for (from, source) in a.each() {
+                let args = [
+                    int(from.len()),
+                    int(to.len()),
+                    numbers.arg(),
+                    int(to.start),
+                    source.arg(),
+                    int(a.rows),
+                    target.arg(),
+                    int(from.start),
+                    int(a.columns),
+                ];
+                self.machine.launch_on("take_rows", from.len(), to.len(), &args)?;
+            }
+        }
+        Ok(out.wrap())
+    }
+
+    fn pulls(&self, loss: Smoothed, y: &[f64], weight: &Matrix, f: &Matrix, b: &[f64]) -> Result<Matrix> {
+        let (weight, f): (&Panels<L>, &Panels<L>) = (weight.of(), f.of());
+        let vectors = self.vectors(&[y, b])?;
+        let (number, parameter) = number_of(loss.loss);
+        self.map(f, "pulls", |p, first| {
+            let of_loss = [int(first), Arg::Int(number), Arg::Double(parameter), Arg::Double(loss.delta)];
+            of_loss.into_iter().chain([vectors.arg(), weight.blocks[p].arg(), f.blocks[p].arg()]).collect()
+        })
+    }
+
+    fn resolvent(&self, values: &[f64], curvature: &[f64]) -> Result<Matrix> {
+        let vectors = self.vectors(&[values, curvature])?;
+        let out = self.panels(values.len(), curvature.len())?;
+        for (range, block) in out.each() {
+            let args = [int(out.rows), int(range.len()), int(range.start), vectors.arg(), block.arg()];
+            self.machine.launch_on("resolvent", out.rows, range.len(), &args)?;
+        }
+        Ok(out.wrap())
+    }
+
+    fn combine(&self, terms: &[(&Matrix, &[f64])]) -> Result<Matrix> {
+        let (rows, columns) = terms.first().map_or((0, 0), |(a, _)| (a.rows, a.columns));
+        let scales: Vec<&[f64]> = terms.iter().map(|(_, scale)| *scale).collect();
+        let scales = self.vectors(&scales)?;
+        let out = self.panels(rows, columns)?;
+        for (p, (range, block)) in out.each().enumerate() {
+            for (t, (a, _)) in terms.iter().enumerate() {
+                let a: &Panels<L> = a.of();
+                let first = Arg::Long((t * columns + range.start) as i64);
+                let add = Arg::Int(i32::from(t > 0));
+                let args = [int(rows), int(range.len()), scales.arg(), first, add, a.blocks[p].arg(), block.arg()];
+                self.machine.launch_on("combine", rows, range.len(), &args)?;
+            }
+        }
+        Ok(out.wrap())
+    }
+
+    fn hadamard(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+        let (a, b): (&Panels<L>, &Panels<L>) = (a.of(), b.of());
+        let out = self.panels(a.rows, a.columns)?;
+        for (p, (range, block)) in out.each().enumerate() {
+            let count = a.rows * range.len();
+            let args = [Arg::Long(count as i64), a.blocks[p].arg(), b.blocks[p].arg(), block.arg()];
+            self.machine.launch_on("hadamard", count, 1, &args)?;
+        }
+        Ok(out.wrap())
+    }
+
+    fn column_dots(&self, a: &Matrix, b: &Matrix) -> Result<Vec<f64>> {
+        let (a, b): (&Panels<L>, &Panels<L>) = (a.of(), b.of());
+        let out = self.machine.allocate::<f64>(a.columns)?;
+        for ((range, a_block), b_block) in a.each().zip(&b.blocks) {
+            let args = [int(a.rows), int(range.start), a_block.arg(), b_block.arg(), out.arg()];
+            self.machine.launch("column_dots", [range.len(), 1], &args)?;
+        }
+        self.machine.download(&out, a.columns)
+    }
+
+    fn fused_step(
+        &self,
+        block: &mut Block,
+        pulls: &Matrix,
+        spectrum: &Spectrum,
+        curvature: &[f64],
+    ) -> Result<Option<Vec<f64>>> {
+        let columns = curvature.len();
+        let state = [&spectrum.values, &spectrum.ones, curvature, &block.b, &block.b_ahead, &block.momentum];
+        let vectors = self.vectors(&state)?;
+        let results = self.machine.allocate::<f64>(4 * columns)?;
+        let (pulls, last, ahead): (&Panels<L>, &Panels<L>, &Panels<L>) =
+            (pulls.of(), block.coordinates.of(), block.ahead.of());
+        for (p, (range, pulls)) in pulls.each().enumerate() {
+            let args = [
+                int(spectrum.values.len()),
+                int(columns),
+                int(range.start),
+                vectors.arg(),
+                pulls.arg(),
+                last.blocks[p].arg(),
+                ahead.blocks[p].arg(),
+                results.arg(),
+            ];
+            self.machine.launch("advance", [range.len(), 1], &args)?;
+        }
+        let results: Vec<f64> = self.machine.download(&results, 4 * columns)?;
+        let (gaps, rest) = results.split_at(columns);
+        block.b.copy_from_slice(&rest[..columns]);
+        block.b_ahead.copy_from_slice(&rest[columns..2 * columns]);
+        block.momentum.copy_from_slice(&rest[2 * columns..]);
+        Ok(Some(gaps.to_vec()))
+    }
+
+    fn columns(&self) -> usize {
+        if self.machine.launcher.facts().is_processor { 0 } else { FULL_COLUMNS }
+    }
+
+    fn double_is_slow(&self) -> bool {
+        self.machine.launcher.facts().double_is_slow
+    }
+
+    fn hold(&self, matrix: &Stored) -> Result<Option<Box<dyn Remote>>> {
+        Ok(Some(Box::new(Held::new(&self.machine, matrix)?)))
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+}

@@ -1,0 +1,476 @@
+//! Kernels between rows on a device, in panels of rows.
+
+use faer::MatRef;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::data::rows::Rows;
+use crate::device::gpu::accelerator::{Accelerator, int};
+use crate::device::gpu::launcher::{Arg, Launcher, Operand, Product, Width};
+use crate::device::gpu::machine::{Machine, Memory, Pace};
+use crate::device::gpu::panels::check_size;
+use crate::error::Result;
+use crate::kernel::elsewhere::{EachPanel, Kernels};
+use crate::kernel::shape::{KernelFn, Measure, Shape};
+use crate::numeric::memory;
+use crate::observe::Control;
+
+/// Flops that a kernel value takes beside those for the entries of its rows.
+const FLOPS_OF_VALUE: f64 = 30.0;
+
+/// Rows on a device.
+enum OnDevice<L: Launcher> {
+    Dense(Memory<L>),
+    /// Where each row starts, and the columns and the values of all entries.
+    Sparse([Memory<L>; 3]),
+}
+
+/// A kernel as the kernels of the device take it.
+fn arguments<M>(kernel: &KernelFn) -> [Arg<'static, M>; 5] {
+    let (shape, coef0, degree) = match kernel.shape {
+        Shape::Rbf => (0, 0.0, 0),
+        Shape::Laplacian => (1, 0.0, 0),
+        Shape::Poly { degree, coef0 } => (2, coef0, degree.try_into().unwrap_or(i32::MAX)),
+        // Precomputed values are copied, and need no kernel.
+        Shape::Linear | Shape::Precomputed => (3, 0.0, 0),
+        Shape::Sigmoid { coef0 } => (4, coef0, 0),
+        Shape::Matern32 => (5, 0.0, 0),
+        Shape::Matern52 => (6, 0.0, 0),
+    };
+    let measure = match kernel.shape.measure() {
+        Measure::Products => 0,
+        Measure::SquaredDistances => 1,
+        Measure::AbsoluteDistances => 2,
+    };
+    [Arg::Int(measure), Arg::Int(shape), Arg::Double(kernel.gamma), Arg::Double(coef0), Arg::Int(degree)]
+}
+
+/// The kernel between rows of two matrices, on a device.
+struct Between<'a, L: Launcher> {
+    machine: &'a Arc<Machine<L>>,
+    kernel: &'a KernelFn,
+    x: &'a Rows<'a>,
+    z: &'a Rows<'a>,
+    /// The rows of z in panels, and the panels themselves where they all fit.
+    b: &'a [usize],
+    panels: Vec<Range<usize>>,
+    kept: Vec<OnDevice<L>>,
+    sparse: bool,
+}
+
+impl<'a, L: Launcher> Between<'a, L> {
+    fn new(
+        machine: &'a Arc<Machine<L>>,
+        kernel: &'a KernelFn,
+        x: &'a Rows,
+        z: &'a Rows,
+        b: &'a [usize],
+    ) -> Result<Self> {
+        check_size(b.len())?;
+        check_size(x.ncols())?;
+        let sparse = x.as_csr().or(z.as_csr()).is_some();
+        let mut between = Self { machine, kernel, x, z, b, panels: Vec::new(), kept: Vec::new(), sparse };
+        between.panels = between.panels_of(z, b, usize::MAX);
+        let bytes: u64 = b.iter().map(|&i| between.row_bytes(z, i)).sum();
+        if bytes <= machine.left() / 2 {
+            between.kept =
+                between.panels.iter().map(|panel| between.upload(z, &b[panel.clone()])).collect::<Result<_>>()?;
+        }
+        Ok(between)
+    }
+
+    /// Bytes of row `i` on the device.
+    fn row_bytes(&self, rows: &Rows, i: usize) -> u64 {
+        match rows.as_csr() {
+            _ if !self.sparse => 8 * rows.ncols() as u64,
+            Some(rows) => 16 * rows.row(i).count() as u64 + 8,
+            None => 16 * rows.ncols() as u64 + 8,
+        }
+    }
+
+    /// Ranges of at most `most` rows that fit into a block of work each.
+    fn panels_of(&self, rows: &Rows, numbers: &[usize], most: usize) -> Vec<Range<usize>> {
+        let (mut panels, mut start, mut bytes) = (Vec::new(), 0, 0);
+        for (at, &i) in numbers.iter().enumerate() {
+            let row = self.row_bytes(rows, i);
+            if at > start && (at - start >= most || bytes + row > self.machine.work_bytes()) {
+                panels.push(start..at);
+                (start, bytes) = (at, 0);
+            }
+            bytes += row;
+        }
+        if start < numbers.len() {
+            panels.push(start..numbers.len());
+        }
+        panels
+    }
+
+    /// Panels of rows of x, such that the kernel of each with a panel of z fits into a block of work, and that none takes
+    /// long.
+    fn panels_of_x(&self, a: &[usize]) -> Vec<Range<usize>> {
+        let longest = self.panels.iter().map(Range::len).max().unwrap_or(0).max(1);
+        let in_memory = self.machine.work_bytes() as usize / 8 / longest;
+        let in_time = self.machine.stride_of_pace() / self.flops(1, longest);
+        self.panels_of(self.x, a, in_memory.min(in_time as usize).max(1))
+    }
+
+    fn flops(&self, rows: usize, columns: usize) -> f64 {
+        rows as f64 * columns as f64 * (3.0 * self.x.ncols() as f64 + FLOPS_OF_VALUE)
+    }
+
+    /// Copies rows to the device.
+    fn upload(&self, rows: &Rows, numbers: &[usize]) -> Result<OnDevice<L>> {
+        let p = rows.ncols();
+        if !self.sparse {
+            let mut values = memory::zeros::<f64>(numbers.len() * p, "rows on their way to a device")?;
+            let shift = vec![0.0; p];
+            for (&i, row) in numbers.iter().zip(values.chunks_mut(p.max(1))) {
+                rows.copy_row(i, &shift, row);
+            }
+            return Ok(OnDevice::Dense(self.machine.upload(&values)?));
+        }
+        let (mut start, mut columns, mut values) = (vec![0_i64], Vec::new(), Vec::new());
+        for &i in numbers {
+            rows.for_each_nonzero(i, |column, value| {
+                columns.push(column as i64);
+                values.push(value);
+            });
+            start.push(values.len() as i64);
+        }
+        let machine = self.machine;
+        Ok(OnDevice::Sparse([machine.upload(&start)?, machine.upload(&columns)?, machine.upload(&values)?]))
+    }
+
+    /// The kernel between `m` rows of x, in `x`, and the `panel`-th panel of z: row after row.
+    fn tile(&self, m: usize, x: &OnDevice<L>, panel: usize) -> Result<Memory<L>> {
+        let n = self.panels[panel].len();
+        let uploaded;
+        let z = if let Some(kept) = self.kept.get(panel) {
+            kept
+        } else {
+            uploaded = self.upload(self.z, &self.b[self.panels[panel].clone()])?;
+            &uploaded
+        };
+        let out = self.machine.allocate::<f64>(m * n)?;
+        let mut args = vec![int(m), int(n)];
+        match (x, z) {
+            (OnDevice::Dense(x), OnDevice::Dense(z)) => {
+                args.push(int(self.x.ncols()));
+                args.extend(arguments(self.kernel));
+                args.extend([x.arg(), z.arg(), out.arg()]);
+                self.machine.launch("tile_dense", [m.div_ceil(64) * n.div_ceil(64), 1], &args)?;
+            }
+            (OnDevice::Sparse(x), OnDevice::Sparse(z)) => {
+                args.extend(arguments(self.kernel));
+                args.extend(x.iter().chain(z).map(Memory::arg));
+                args.push(out.arg());
+                self.machine.launch("tile_sparse", [m.div_ceil(16) * n.div_ceil(16), 1], &args)?;
+            }
+            _ => unreachable!("rows of both sides are uploaded in one form"),
+        }
+        Ok(out)
+    }
+}
+
+impl<L: Launcher> Kernels for Accelerator<L> {
+    fn panels(
+        &self,
+        x: &Rows,
+        a: &[usize],
+        z: &Rows,
+        b: &[usize],
+        kernel: &KernelFn,
+        control: &Control,
+        each: EachPanel,
+    ) -> Result<()> {
+        if kernel.shape == Shape::Precomputed {
+            for (first, &i) in a.iter().enumerate() {
+                control.check()?;
+                each(first, &b.iter().map(|&j| x.get(i, j)).collect::<Vec<_>>())?;
+            }
+            return Ok(());
+        }
+        if b.is_empty() {
+            return Ok(());
+        }
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, b)?, Pace::default());
+        for rows in between.panels_of_x(a) {
+            control.check()?;
+            let m = rows.len();
+            let on_device = between.upload(x, &a[rows.clone()])?;
+            let mut values = memory::zeros::<f64>(m * b.len(), "some rows of a kernel matrix")?;
+            for (panel, columns) in between.panels.iter().enumerate() {
+                self.machine.pace(&mut pace, between.flops(m, columns.len()), control)?;
+                let tile = between.tile(m, &on_device, panel)?;
+                if between.panels.len() == 1 {
+                    self.machine.read(&tile, 0, &mut values)?;
+                    continue;
+                }
+                let part = self.machine.download::<f64>(&tile, m * columns.len())?;
+                for (row, part) in values.chunks_mut(b.len()).zip(part.chunks(columns.len())) {
+                    row[columns.clone()].copy_from_slice(part);
+                }
+            }
+            each(rows.start, &values)?;
+        }
+        control.check()
+    }
+
+    fn times(
+        &self,
+        x: &Rows,
+        a: &[usize],
+        z: &Rows,
+        coef: MatRef<f64>,
+        kernel: &KernelFn,
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let (n, machines) = (coef.nrows(), coef.ncols());
+        let mut out = memory::zeros::<f64>(a.len() * machines, "the values of all rows")?;
+        if out.is_empty() || n == 0 {
+            return Ok(out);
+        }
+        let precomputed = kernel.shape == Shape::Precomputed;
+        let all: Vec<usize> = if precomputed { Vec::new() } else { (0..n).collect() };
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, &all)?, Pace::default());
+        let coefficients: Vec<f64> =
+            coef.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).collect();
+        let coefficients = self.machine.upload(&coefficients)?;
+        for rows in between.panels_of_x(a) {
+            control.check()?;
+            let m = rows.len();
+            let sums = self.machine.allocate::<f64>(m * machines)?;
+            // coefᵀ·K, column after column, has the values of one row after those of another.
+            let add = |tile: &Memory<L>, columns: Range<usize>| {
+                self.machine.product(&Product {
+                    width: Width::Double,
+                    size: [machines, m, columns.len()],
+                    transposed: [true, false],
+                    a: Operand::new(coefficients.block(), columns.start, n),
+                    b: Operand::new(tile.block(), 0, columns.len()),
+                    c: Operand::new(sums.block(), 0, machines),
+                    add: columns.start > 0,
+                })
+            };
+            if precomputed {
+                let numbers = &a[rows.clone()];
+                let values: Vec<f64> = numbers.iter().flat_map(|&i| (0..n).map(move |j| x.get(i, j))).collect();
+                self.machine.pace(&mut pace, 2.0 * (m * n * machines) as f64, control)?;
+                add(&self.machine.upload(&values)?, 0..n)?;
+            } else {
+                let on_device = between.upload(x, &a[rows.clone()])?;
+                for (panel, columns) in between.panels.iter().enumerate() {
+                    let flops = between.flops(m, columns.len()) + 2.0 * (m * columns.len() * machines) as f64;
+                    self.machine.pace(&mut pace, flops, control)?;
+                    add(&between.tile(m, &on_device, panel)?, columns.clone())?;
+                }
+            }
+            let target = &mut out[rows.start * machines..rows.end * machines];
+            self.machine.read(&sums, 0, target)?;
+        }
+        control.check()?;
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::rows::RowsBuf;
+    use crate::data::sparse::Csr;
+    use crate::device::gpu::present::{accelerators, devices};
+    use crate::error::Error;
+    use faer::Mat;
+
+    const SHAPES: [Shape; 7] = [
+        Shape::Rbf,
+        Shape::Laplacian,
+        Shape::Poly { degree: 3, coef0: 0.5 },
+        Shape::Linear,
+        Shape::Sigmoid { coef0: -0.2 },
+        Shape::Matern32,
+        Shape::Matern52,
+    ];
+
+    /// Rows of which about two thirds of the entries are 0, and the first two are near to each other.
+    fn data(n: usize, p: usize) -> Mat<f64> {
+        let mut rng = fastrand::Rng::with_seed(n as u64);
+        let mut x = Mat::from_fn(n, p, |_, _| if rng.f64() < 0.35 { 3.0 * rng.f64() - 1.0 } else { 0.0 });
+        if n > 1 {
+            (0..p).for_each(|j| x[(1, j)] = x[(0, j)] * (1.0 + 1e-9));
+        }
+        x
+    }
+
+    fn naive(x: &Mat<f64>, i: usize, z: &Mat<f64>, j: usize, kernel: &KernelFn) -> f64 {
+        let pairs = || (0..x.ncols()).map(|k| (x[(i, k)], z[(j, k)]));
+        let product: f64 = pairs().map(|(a, b)| a * b).sum();
+        let squares: f64 = pairs().map(|(a, b)| (a - b) * (a - b)).sum();
+        let absolute: f64 = pairs().map(|(a, b)| (a - b).abs()).sum();
+        let gamma = kernel.gamma;
+        match kernel.shape {
+            Shape::Rbf => (-gamma * squares).exp(),
+            Shape::Laplacian => (-gamma * absolute).exp(),
+            Shape::Poly { degree, coef0 } => (gamma * product + coef0).powi(degree as i32),
+            Shape::Linear | Shape::Precomputed => product,
+            Shape::Sigmoid { coef0 } => (gamma * product + coef0).tanh(),
+            Shape::Matern32 => {
+                let a = (6.0 * gamma * squares).sqrt();
+                (1.0 + a) * (-a).exp()
+            }
+            Shape::Matern52 => {
+                let a = (10.0 * gamma * squares).sqrt();
+                (1.0 + a + a * a / 3.0) * (-a).exp()
+            }
+        }
+    }
+
+    fn csr(x: &Mat<f64>) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
+        let (mut start, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for i in 0..x.nrows() {
+            for j in 0..x.ncols() {
+                if x[(i, j)] != 0.0 {
+                    columns.push(j);
+                    values.push(x[(i, j)]);
+                }
+            }
+            start.push(values.len());
+        }
+        (start, columns, values)
+    }
+
+    #[test]
+    fn kernel_values_follow_their_formulas() {
+        let control = Control::default();
+        for (name, device) in devices() {
+            let Some(kernels) = device.kernels() else { continue };
+            for (n, p) in [(1, 1), (70, 5), (67, 33)] {
+                let (x, z) = (data(n, p), data(n + 30, p));
+                let (csr_x, csr_z) = (csr(&x), csr(&z));
+                let sparse_x = Csr::new(p, &csr_x.0[..], &csr_x.1[..], &csr_x.2[..]).unwrap();
+                let sparse_z = Csr::new(p, &csr_z.0[..], &csr_z.1[..], &csr_z.2[..]).unwrap();
+                let a: Vec<usize> = (0..n).rev().filter(|i| n < 3 || i % 5 != 3).collect();
+                let b: Vec<usize> = (0..n + 30).filter(|j| j % 4 != 1).collect();
+                let coef = Mat::from_fn(n + 30, 3, |j, c| (0.3 * (j * (c + 1)) as f64).cos());
+                for shape in SHAPES {
+                    let kernel = KernelFn::new(shape, 0.4).unwrap();
+                    let exact = Mat::from_fn(n, n + 30, |i, j| naive(&x, i, &z, j, &kernel));
+                    for (x_rows, z_rows) in [
+                        (Rows::from(&x), Rows::from(&z)),
+                        (Rows::from(sparse_x), Rows::from(sparse_z)),
+                        (Rows::from(&x), Rows::from(sparse_z)),
+                    ] {
+                        let what = format!("{name} {shape:?} {n} x {p}, sparse {}", z_rows.as_csr().is_some());
+                        let mut got = Vec::new();
+                        let mut each = |first: usize, values: &[f64]| {
+                            assert_eq!(first * b.len(), got.len(), "{what}");
+                            got.extend_from_slice(values);
+                            Ok(())
+                        };
+                        kernels.panels(&x_rows, &a, &z_rows, &b, &kernel, &control, &mut each).unwrap();
+                        assert_eq!(got.len(), a.len() * b.len(), "{what}");
+                        for (row, &i) in got.chunks(b.len()).zip(&a) {
+                            for (value, &j) in row.iter().zip(&b) {
+                                let want = exact[(i, j)];
+                                let error = 1e-14 * (1.0 + want.abs());
+                                assert!((value - want).abs() <= error, "{what}: {value} is not {want}");
+                            }
+                        }
+                        let got = kernels.times(&x_rows, &a, &z_rows, coef.as_ref(), &kernel, &control).unwrap();
+                        for (row, &i) in got.chunks(3).zip(&a) {
+                            for (c, value) in row.iter().enumerate() {
+                                let term = |j: usize| coef[(j, c)] * exact[(i, j)];
+                                let (want, size) =
+                                    (0..n + 30).fold((0.0, 1.0), |(w, s), j| (w + term(j), s + term(j).abs()));
+                                assert!((value - want).abs() <= 1e-14 * size, "{what}: {value} is not {want}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_are_symmetric_to_the_last_bit_and_keep_the_digits_of_near_rows() {
+        let (n, control) = (131, Control::default());
+        let x = data(n, 19);
+        let parts = csr(&x);
+        let sparse = Csr::new(19, &parts.0[..], &parts.1[..], &parts.2[..]).unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        for (name, device) in devices() {
+            let Some(kernels) = device.kernels() else { continue };
+            for shape in SHAPES {
+                let kernel = KernelFn::new(shape, 0.4).unwrap();
+                for rows in [Rows::from(&x), Rows::from(sparse)] {
+                    let mut k = Vec::new();
+                    let mut each = |_: usize, values: &[f64]| {
+                        k.extend_from_slice(values);
+                        Ok(())
+                    };
+                    kernels.panels(&rows, &all, &rows, &all, &kernel, &control, &mut each).unwrap();
+                    assert!((0..n).all(|i| (0..n).all(|j| k[i * n + j] == k[j * n + i])), "{name} {shape:?}");
+                    let diagonal = (0..n).all(|i| k[i * n + i] == 1.0);
+                    assert!(diagonal || !shape.is_shift_invariant(), "{name} {shape:?}");
+                }
+            }
+            // Distances of 1e-9 would be lost in the squares of 1.
+            let kernel = KernelFn::new(Shape::Rbf, 1e18).unwrap();
+            let rows = Rows::from(&x);
+            let mut near = 0.0;
+            let mut each = |_: usize, values: &[f64]| {
+                near = values[0];
+                Ok(())
+            };
+            kernels.panels(&rows, &[0], &rows, &[1], &kernel, &control, &mut each).unwrap();
+            let want = naive(&x, 0, &x, 1, &kernel);
+            assert!(want > 1e-6 && want < 0.99 && (near - want).abs() <= 1e-12, "{name}: {near} is not {want}");
+        }
+    }
+
+    #[test]
+    fn precomputed_values_are_taken_as_they_are() {
+        let (control, kernel) = (Control::default(), KernelFn::new(Shape::Precomputed, 1.0).unwrap());
+        let x = Mat::from_fn(40, 50, |i, j| (i * 50 + j) as f64);
+        let none = RowsBuf::Dense(Mat::zeros(0, 50));
+        let coef = Mat::from_fn(50, 2, |j, c| if j == 7 * (c + 1) { 1.0 } else { 0.0 });
+        for (name, device) in devices() {
+            let Some(kernels) = device.kernels() else { continue };
+            let got = kernels.times(&Rows::from(&x), &[3, 1], &none.view(), coef.as_ref(), &kernel, &control).unwrap();
+            assert_eq!(got, [157.0, 164.0, 57.0, 64.0], "{name}");
+            let mut rows = Vec::new();
+            let mut each = |first: usize, values: &[f64]| {
+                rows.push((first, values.to_vec()));
+                Ok(())
+            };
+            let x = Rows::from(&x);
+            kernels.panels(&x, &[3, 1], &none.view(), &[7, 14], &kernel, &control, &mut each).unwrap();
+            assert_eq!(rows, [(0, vec![157.0, 164.0]), (1, vec![57.0, 64.0])], "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_receiver_and_an_interruption_end_the_panels() {
+        let (x, kernel) = (data(80, 3), KernelFn::new(Shape::Rbf, 1.0).unwrap());
+        let all: Vec<usize> = (0..80).collect();
+        for device in accelerators() {
+            let rows = Rows::from(&x);
+            let control = Control::default();
+            let mut calls = 0;
+            let mut each = |_: usize, _: &[f64]| {
+                calls += 1;
+                control.cancel();
+                Ok(())
+            };
+            let ended = device.panels(&rows, &all, &rows, &all, &kernel, &control, &mut each);
+            assert_eq!((ended, calls), (Err(Error::Interrupted), 1));
+            let mut each = |_: usize, _: &[f64]| Err(Error::NoLoss);
+            let ended = device.panels(&rows, &all, &rows, &all, &kernel, &Control::default(), &mut each);
+            assert_eq!(ended, Err(Error::NoLoss));
+            let coef = Mat::<f64>::zeros(80, 1);
+            let ended = Kernels::times(&device, &rows, &all, &rows, coef.as_ref(), &kernel, &control);
+            assert_eq!(ended, Err(Error::Interrupted));
+            assert_eq!(device.machine.used(), 0);
+        }
+    }
+}
