@@ -1,0 +1,34 @@
+#!/bin/sh
+# Builds the stand-in: build.sh OUT_DIR HEADERS_DIR
+# HEADERS_DIR has NVIDIA's cuda.h, nvrtc.h, cublas_v2.h and cusolverDn.h (fetch.py takes them from PyPI). A program finds
+# the libraries by LD_LIBRARY_PATH=OUT_DIR.
+set -eu
+[ $# -eq 2 ] || { echo "usage: build.sh OUT_DIR HEADERS_DIR" >&2; exit 2; }
+mkdir -p "$1/include"
+out=$(cd "$1" && pwd)
+headers=$(cd "$2" && pwd)
+cd "$(dirname "$0")"
+flags="-std=c++17 -O3 -fassociative-math -fno-signed-zeros -fno-trapping-math -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-unused-function"
+build() { # NAME FILES
+    name=$1
+    shift
+    g++ $flags -isystem "$headers" "$@" -o "$out/$name.part" -L"$out" -Wl,-rpath,'$ORIGIN' -Wl,-soname,"$name" -ldl
+    mv "$out/$name.part" "$out/$name"
+}
+link() { # FILE NAMES
+    file=$1
+    shift
+    for name; do ln -sf "$file" "$out/$name"; done
+}
+cp abi.hpp text.hpp "$out/include/"
+build libstandin.so report.cpp memory.cpp queue.cpp context.cpp
+build libcuda.so.1 driver.cpp launch.cpp fibres.cpp -lstandin
+build libnvrtc.so.standin nvrtc.cpp -lstandin &
+build libcublas.so.standin cublas.cpp -lstandin &
+build libcusolver.so.standin cusolver.cpp -lstandin &
+wait
+ls "$out/libnvrtc.so.standin" "$out/libcublas.so.standin" "$out/libcusolver.so.standin" >/dev/null
+link libcuda.so.1 libcuda.so
+link libnvrtc.so.standin libnvrtc.so libnvrtc.so.12 libnvrtc.so.13
+link libcublas.so.standin libcublas.so libcublas.so.12 libcublas.so.13
+link libcusolver.so.standin libcusolver.so libcusolver.so.11 libcusolver.so.12
