@@ -69,7 +69,8 @@ Arguments read_arguments(const Function &function, void **slots) {
             fault("%s cannot be read: are there too few?", what);
         unsigned long long whole = 0;
         if (parameter.pointee) {
-            if (value[0]) check(value[0], parameter.pointee, what);
+            if (!value[0]) fault("%s is a null pointer", what);
+            check(value[0], parameter.pointee, what);
             if (value[0] % parameter.alignment) fault("%s is %#llx, which is not aligned to %u bytes", what, value[0], parameter.alignment);
         } else if (parameter.size <= 8 && peek(slot, &whole, sizeof whole) && is_start(whole))
             fault("%s is the address of an allocation, and the kernel takes a number there", what);
@@ -84,7 +85,7 @@ void run_now(Function &function, Arguments arguments, Dim grid, Dim block) {
     std::vector<Address> pointers;
     for (size_t i = 0; i < arguments.values.size(); ++i) {
         auto &value = arguments.values[i];
-        if (arguments.is_pointer[i] && value[0]) {
+        if (arguments.is_pointer[i]) {
             char what[200];
             snprintf(what, sizeof what, "argument %zu of %s", i + 1, function.name.c_str());
             pointers.push_back(value[0]);

@@ -35,7 +35,7 @@ void clear_margins(Address start, const Piece &piece, bool check) {
         if (p == first) p = end;
         if (p == piece.pages + piece.room) break;
         if (check && (unsigned char)*p != FRESH)
-            fault("something was written %zd bytes %s allocation %zu of %zu bytes", p < first ? first - p : p - end,
+            fault("something was written at byte %zd %s allocation %zu of %zu bytes", p < first ? first - p : p - end + 1,
                   p < first ? "before" : "behind", piece.number, piece.bytes);
     }
 }
@@ -130,7 +130,7 @@ char *host(Address address, size_t bytes, const char *what) {
     if (!(address & FAR)) fault("%s is %#llx, which is no device address", what, address);
     auto it = find(address);
     if (it == pieces.end() || address > it->first + it->second.bytes)
-        fault("%s is %#llx, which is in no allocation: %s", what, address, describe(far_to_host(address)).c_str());
+        fault("%s is %#llx, which is in no allocation, but %s", what, address, describe(far_to_host(address)).c_str());
     const Piece &piece = it->second;
     if (!piece.live) fault("use after free: %s is in allocation %zu of %zu bytes, which was freed", what, piece.number, piece.bytes);
     if (bytes > it->first + piece.bytes - address)
@@ -160,15 +160,15 @@ std::string describe(const void *host_address) {
     char text[200];
     auto it = find(address);
     if (!next || host_address == nullptr || it == pieces.end() || (const char *)host_address > next + PAGE)
-        return "it is far from all device memory";
+        return "an address far from all device memory";
     const Piece *piece = &it->second;
     Address behind = address - it->first;
     if (behind < piece->bytes) snprintf(text, sizeof text, "byte %llu of allocation %zu of %zu bytes%s", behind, piece->number, piece->bytes, piece->live ? "" : ", which was freed");
     else {
         auto after = std::next(it);
         if (after != pieces.end() && after->first - address < behind - piece->bytes)
-            snprintf(text, sizeof text, "%llu bytes before allocation %zu of %zu bytes", after->first - address, after->second.number, after->second.bytes);
-        else snprintf(text, sizeof text, "%llu bytes behind allocation %zu of %zu bytes", behind - piece->bytes, piece->number, piece->bytes);
+            snprintf(text, sizeof text, "byte %llu before allocation %zu of %zu bytes", after->first - address, after->second.number, after->second.bytes);
+        else snprintf(text, sizeof text, "byte %llu behind allocation %zu of %zu bytes", behind - piece->bytes + 1, piece->number, piece->bytes);
     }
     return text;
 }

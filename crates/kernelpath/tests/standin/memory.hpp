@@ -34,6 +34,6 @@ STANDIN_SHARED char *host(Address address, size_t bytes, const char *what);
 STANDIN_SHARED void check_margins(Address address);
 // Whether this is the first byte of a live allocation.
 STANDIN_SHARED bool is_start(Address address);
-// "8 bytes behind allocation 3 of 800 bytes".
+// "byte 8 behind allocation 3 of 800 bytes".
 STANDIN_SHARED std::string describe(const void *host_address);
 }  // namespace standin

@@ -24,6 +24,10 @@ static State *state;
 
 using std::ceil; using std::exp; using std::expm1; using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin;
 using std::isfinite; using std::isinf; using std::isnan; using std::log; using std::log1p; using std::pow; using std::sqrt; using std::tanh;
+inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }
