@@ -1,20 +1,24 @@
 """Small programs on the stand-in for CUDA: python standin_cases.py LIBRARIES CASE.
 
-`CASES` has, for each, how it has to end: "right", a status of a call, "differs" (numbers that are wrong) or "fault: ..."
-(the stand-in aborts and says so). test_standin.py runs each in a process of its own.
+`CASES` says how each has to end: "right", "status" of a call, "differs" (wrong numbers), "fault:" (the stand-in says
+what is wrong and aborts), "exit" status or "signal". test_standin.py runs each in a process of its own.
 """
 
 import ctypes
+import os
 import sys
 
 import numpy as np
+from standin_calls import Cuda, StatusError
 
 CASES = {}
-OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE, INVALID_DEVICE, INVALID_CONTEXT, INVALID_PTX, NOT_FOUND = 2, 1, 100, 101, 201, 218, 500
-OUT_OF_RESOURCES = 701
+# Values of CUresult.
+INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE, INVALID_DEVICE = 1, 2, 3, 100, 101
+INVALID_CONTEXT, INVALID_PTX, NOT_FOUND, OUT_OF_RESOURCES = 201, 218, 500, 701
 
 TEXT = """
-extern "C" __global__ void __launch_bounds__(256) scale(int n, int columns, const double *by, const double *a, double *out) {
+extern "C" __global__ void __launch_bounds__(256) scale(int n, int columns, const double *by, const double *a,
+                                                            double *out) {
     int c = blockIdx.x;
     for (int i = threadIdx.x; i < n; i += 256) out[(size_t)c * n + i] = by[i] * a[(size_t)c * n + i];
 }
@@ -34,11 +38,7 @@ extern "C" __global__ __launch_bounds__(256) void sums(int n, const double *a, d
 """
 
 
-class Refused(Exception):
-    """A call returned a status."""
-
-
-class Differs(Exception):
+class WrongError(Exception):
     """A result is wrong."""
 
 
@@ -50,86 +50,10 @@ def case(ends, **environment):
     return keep
 
 
-class Cuda:
-    """Calls of the driver and its libraries, each checked."""
-
-    def __init__(self, folder, start=True):
-        self.libraries = {name: ctypes.CDLL(f"{folder}/lib{name}.so") for name in ("cuda", "nvrtc", "cublas", "cusolver")}
-        if start:
-            self.cu("Init", 0)
-            context = ctypes.c_void_p()
-            self.cu("DevicePrimaryCtxRetain", ctypes.byref(context), 0)
-            self.cu("CtxSetCurrent", context)
-
-    def call(self, library, name, *arguments):
-        status = self.libraries[library][name](*arguments)
-        if status:
-            raise Refused(status)
-
-    def cu(self, name, *arguments):
-        self.call("cuda", "cu" + name, *arguments)
-
-    def make(self, bytes_):
-        address = ctypes.c_uint64()
-        self.cu("MemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(bytes_))
-        return address
-
-    def free(self, address):
-        self.cu("MemFree_v2", address)
-
-    def upload(self, array):
-        address = self.make(array.nbytes)
-        self.cu("MemcpyHtoD_v2", address, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes))
-        return address
-
-    def download(self, address, shape, kind=np.float64):
-        array = np.zeros(shape, kind, order="F")
-        self.cu("MemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data), address, ctypes.c_size_t(array.nbytes))
-        return array
-
-    def stream(self):
-        stream = ctypes.c_void_p()
-        self.cu("StreamCreate", ctypes.byref(stream), 1)
-        return stream
-
-    def compile(self, text, *options):
-        program = ctypes.c_void_p()
-        self.call("nvrtc", "nvrtcCreateProgram", ctypes.byref(program), text.encode(), b"text.cu", 0, None, None)
-        options = options or (b"--gpu-architecture=compute_89",)
-        list_ = (ctypes.c_char_p * len(options))(*options)
-        status = self.libraries["nvrtc"].nvrtcCompileProgram(program, len(options), list_)
-        size = ctypes.c_size_t()
-        if status:
-            self.call("nvrtc", "nvrtcGetProgramLogSize", program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value)
-            self.call("nvrtc", "nvrtcGetProgramLog", program, log)
-            print(log.value.decode())
-            raise Refused(status)
-        self.call("nvrtc", "nvrtcGetPTXSize", program, ctypes.byref(size))
-        image = ctypes.create_string_buffer(size.value)
-        self.call("nvrtc", "nvrtcGetPTX", program, image)
-        self.call("nvrtc", "nvrtcDestroyProgram", ctypes.byref(program))
-        module = ctypes.c_void_p()
-        self.cu("ModuleLoadData", ctypes.byref(module), image)
-        return module
-
-    def kernel(self, module, name):
-        function = ctypes.c_void_p()
-        self.cu("ModuleGetFunction", ctypes.byref(function), module, name.encode())
-        return function
-
-    def launch(self, function, grid, arguments, block=256, stream=None):
-        slots = (ctypes.c_void_p * (len(arguments) + 1))(*[ctypes.addressof(a) for a in arguments])
-        self.cu("LaunchKernel", function, *grid, 1, block, 1, 1, 0, stream, slots, None)
-
-    def wait(self):
-        self.cu("CtxSynchronize")
-
-
 def expect(got, want, tolerance=1e-12):
     # A NaN differs from everything.
     if not np.max(np.abs(got - want), initial=0) <= tolerance * (1 + np.max(np.abs(want))):
-        raise Differs
+        raise WrongError
 
 
 def randoms(*shape, kind=np.float64, seed=1):
@@ -137,7 +61,7 @@ def randoms(*shape, kind=np.float64, seed=1):
 
 
 def product(cuda, kind=np.float64, ta=0, tb=0, beta=0.0, sizes=(5, 3, 7), **wrong):
-    """C = op(A) op(B) in buffers without gaps, compared with numpy's; `wrong` replaces arguments of the call by others."""
+    """C = op(A) op(B) in buffers without gaps, compared with numpy's; `wrong` replaces arguments of the call."""
     m, n, k = sizes
     a, b = randoms(*((k, m) if ta else (m, k)), kind=kind), randoms(*((n, k) if tb else (k, n)), kind=kind, seed=2)
     handle = ctypes.c_void_p()
@@ -148,11 +72,11 @@ def product(cuda, kind=np.float64, ta=0, tb=0, beta=0.0, sizes=(5, 3, 7), **wron
     used = {"op_a": ta, "op_b": tb, "m": m, "n": n, "k": k, "lda": len(a), "ldb": len(b), "ldc": m, **wrong}
     if "swap" in used:
         x, y = y, x
-    cuda.call(
-        "cublas", "cublasDgemm_v2" if kind == np.float64 else "cublasSgemm_v2", handle, used["op_a"], used["op_b"], used["m"], used["n"],
-        used["k"], ctypes.byref(one), x, used["lda"], y, used["ldb"], ctypes.byref(other), z, used["ldc"],
-    )  # fmt: skip
-    expect(cuda.download(z, (m, n), kind), (a.T if ta else a) @ (b.T if tb else b), 1e-12 if kind == np.float64 else 1e-5)
+    call, tolerance = ("cublasDgemm_v2", 1e-12) if kind == np.float64 else ("cublasSgemm_v2", 1e-5)
+    sizes = [used[name] for name in ("op_a", "op_b", "m", "n", "k")]
+    operands = [ctypes.byref(one), x, used["lda"], y, used["ldb"], ctypes.byref(other), z, used["ldc"]]
+    cuda.call("cublas", call, handle, *sizes, *operands)
+    expect(cuda.download(z, (m, n), kind), (a.T if ta else a) @ (b.T if tb else b), tolerance)
 
 
 def scaled(cuda, n=300, columns=3, told=None, order=lambda arguments: arguments, text=TEXT, **launch):
@@ -235,12 +159,8 @@ def eigen(cuda, a, uplo, short=0):
     work, info = cuda.make(8 * size.value), cuda.make(4)
     cuda.call("cusolver", "cusolverDnDsyevd", handle, 1, uplo, n, x, n, w, work, size.value - short, info)
     if cuda.download(info, 1, np.int32)[0]:
-        raise Differs
+        raise WrongError
     return cuda.download(w, n), cuda.download(x, (n, n))
-
-
-# ---- Products with a bug
-
 
 
 # ---- Products with a bug
@@ -324,7 +244,7 @@ def barrier_missing(cuda):
 
 @case("fault: threads of a block part: some wait at the barrier in line|some end, some wait")
 def barrier_in_a_branch(cuda):
-    summed(cuda, TEXT.replace("if (t < gap) part[t] += part[t + gap];", "if (t >= gap) return; part[t] += part[t + gap];"))
+    summed(cuda, TEXT.replace("if (t < gap) part[t]", "if (t >= gap) return; part[t]"))
 
 
 @case("fault: threads of a block part: some wait at the barrier in line")
@@ -383,12 +303,12 @@ def sum_of_what_nobody_wrote(cuda):
     summed(cuda, TEXT.replace("part[t] = sum;", "if (t < 200) part[t] = sum;"))
 
 
-@case("fault: an index is outside its array, line 11 of text.cu")
+@case("fault: an index is outside its array, line 12 of text.cu")
 def index_outside_shared_memory(cuda):
     summed(cuda, TEXT.replace("part[t] = sum;", "part[t + 1] = sum;"))
 
 
-@case("fault: a product of integers overflows, line 4 of text.cu")
+@case("fault: a product of integers overflows, line 5 of text.cu")
 def index_overflows(cuda):
     scaled(cuda, text=TEXT.replace("by[i] *", "by[i] * 1.0 * (((c + 70000) * (i + 70000)) != 0) *"))
 
@@ -551,15 +471,14 @@ def memory_comes_back(cuda):
 
 @case("right", STANDIN_FAIL_ALLOCATION="3")
 def third_allocation_fails(cuda):
-    def fails():
+    def status():
         try:
             cuda.make(8)
-        except Refused as refused:
-            assert refused.args == (OUT_OF_MEMORY,)
-            return True
-        return False
+        except StatusError as error:
+            return error.args[0]
+        return 0
 
-    assert [fails() for _ in range(5)] == [False, False, True, False, False]
+    assert [status() for _ in range(5)] == [0, 0, OUT_OF_MEMORY, 0, 0]
 
 
 @case("exit 77", STANDIN_LEAKS="1")
@@ -594,6 +513,26 @@ def two_devices(cuda):
     cuda.cu("DeviceGet", ctypes.byref(count), 1)
 
 
+@case("fault: the source is in memory of device 0, and device 1 is current", STANDIN_DEVICES="2")
+def memory_of_another_device(cuda):
+    address, context = cuda.upload(randoms(9)), ctypes.c_void_p()
+    cuda.cu("DevicePrimaryCtxRetain", ctypes.byref(context), 1)
+    cuda.cu("CtxSetCurrent", context)
+    cuda.download(address, 9)
+
+
+@case("right")
+def forked_child_has_no_cuda(cuda):
+    child = os.fork()
+    if child == 0:
+        try:
+            cuda.cu("Init", 0)
+        except StatusError as error:
+            os._exit(error.args[0])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == NOT_INITIALIZED
+
+
 @case(f"status {INVALID_CONTEXT}")
 def no_context(cuda):
     cuda.cu("CtxSetCurrent", None)
@@ -611,9 +550,9 @@ def main(folder, name):
     function = CASES[name][2]
     try:
         function(folder if function.__code__.co_varnames[0] == "folder" else Cuda(folder))
-    except Refused as refused:
-        print(f"status {refused.args[0]}")
-    except Differs:
+    except StatusError as error:
+        print(f"status {error.args[0]}")
+    except WrongError:
         print("differs")
     else:
         print("right")

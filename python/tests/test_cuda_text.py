@@ -23,8 +23,8 @@ extern "C" __global__ void __launch_bounds__(1024) spills(const double *a, doubl
 """
 
 
-class DoesNotCompile(Exception):
-    pass
+class CompileError(Exception):
+    """NVRTC's words on a text that it does not take."""
 
 
 def nvrtc(version, text, architecture):
@@ -44,7 +44,7 @@ def nvrtc(version, text, architecture):
 
     try:
         if status:
-            raise DoesNotCompile(get("ProgramLog"))
+            raise CompileError(get("ProgramLog"))
         return get("PTX")
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -59,7 +59,8 @@ def ptxas(version, ptx, architecture, folder):
     command = [program, "-v", f"-arch=sm_{architecture}", source, "-o", folder / "kernels.cubin"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr, re.DOTALL)
+    line = r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+    found = re.findall(line, done.stderr, re.DOTALL)
     return {name: int(stores) + int(loads) for name, stores, loads in found}
 
 
@@ -78,7 +79,7 @@ def test_a_syntax_error_is_an_error(version):
     text, _ = standin.kernel_text()
     broken = text.replace("return", "return return", 1)
     assert broken != text
-    with pytest.raises(DoesNotCompile, match="expected an expression"):
+    with pytest.raises(CompileError, match="expected an expression"):
         nvrtc(version, broken, 80)
 
 
@@ -88,5 +89,5 @@ def test_spills_show(version, tmp_path):
 
 
 def test_nvrtc_13_refuses_old_gpus():
-    with pytest.raises(DoesNotCompile):
+    with pytest.raises(CompileError):
         nvrtc(13, SPILLS, 70)

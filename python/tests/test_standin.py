@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import standin
-from standin_cases import CASES, Cuda
+from standin_calls import Cuda
+from standin_cases import CASES
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,20 @@
 #include "context.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
 namespace standin {
 static thread_local Context *current;
+static thread_local pid_t process;  // that made it current: a forked child has none
 static std::set<const void *> &handles = *new std::set<const void *>;
 
-Context *current_context() { return current && current->owners > 0 ? current : nullptr; }
-void make_current(Context *context) { current = context; }
+Context *current_context() { return current && current->owners > 0 && process == getpid() ? current : nullptr; }
+void make_current(Context *context) {
+    current = context;
+    process = getpid();
+}
 int device_count() { return std::min<int>(MOST_DEVICES, setting("STANDIN_DEVICES", 1)); }
 
 Handle *make_handle(const char *library) {

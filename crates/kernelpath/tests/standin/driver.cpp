@@ -1,6 +1,8 @@
 // libcuda: devices, contexts, memory, copies, streams and events.
 #include "driver.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <map>
 #include <vector>
@@ -12,6 +14,8 @@ Stream &stream_here(CUstream handle) { return stream_of(handle, current_context(
 }  // namespace standin
 
 static bool started;
+// A child that is forked after cuInit cannot use CUDA.
+static pid_t process;
 static std::map<int, Context> &contexts = *new std::map<int, Context>;
 // Memory of the host that the driver made: copies to and from it do not happen before their turn.
 static std::map<const char *, size_t> &pinned = *new std::map<const char *, size_t>;
@@ -26,7 +30,9 @@ static bool is_pinned(const void *p) {
 CUresult cuInit(unsigned) {
     CALL;
     if (device_count() == 0) return CUDA_ERROR_NO_DEVICE;
+    if (started && process != getpid()) REFUSE(CUDA_ERROR_NOT_INITIALIZED, "this process was forked from one that uses CUDA");
     started = true;
+    process = getpid();
     return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version) {
@@ -34,13 +40,14 @@ CUresult cuDriverGetVersion(int *version) {
     *version = CUDA_VERSION;
     return CUDA_SUCCESS;
 }
+#define STARTED if (!started || process != getpid()) REFUSE(CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called in this process, or it failed")
+#define DEVICE(device) STARTED; if (device < 0 || device >= device_count()) REFUSE(CUDA_ERROR_INVALID_DEVICE, "there is no device %d", device)
 CUresult cuDeviceGetCount(int *count) {
     CALL;
+    STARTED;
     *count = device_count();
-    return started ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    return CUDA_SUCCESS;
 }
-#define STARTED if (!started) REFUSE(CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called, or it failed")
-#define DEVICE(device) STARTED; if (device < 0 || device >= device_count()) REFUSE(CUDA_ERROR_INVALID_DEVICE, "there is no device %d", device)
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     CALL;
     DEVICE(ordinal);

@@ -33,6 +33,7 @@ def wanted():
 
 
 def is_there(path, digest):
+    """Whether the file has this SHA-256."""
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
@@ -73,6 +74,7 @@ def whole_wheel(package, members):
 
 
 def take(package, files, folder):
+    """Put files of a package into `folder`; how many bytes were downloaded."""
     members = [member for _, _, member in files]
     try:
         contents, taken = parts_of_wheel(package, members)
@@ -93,6 +95,7 @@ def take(package, files, folder):
 
 
 def main(folder):
+    """Take what is missing."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         sys.exit("The stand-in for CUDA needs Linux on x86-64.")
     start, total = time.perf_counter(), 0

@@ -1,4 +1,4 @@
-#include "memory.hpp"
+#include "context.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,6 +26,7 @@ std::map<Address, Piece> &pieces = *new std::map<Address, Piece>;
 std::map<int, size_t> &in_use = *new std::map<int, size_t>;
 size_t made, leaked;
 char *next;
+int owner;  // the process that allocates; its forked children report no leaks
 
 char *far_to_host(Address address) { return (char *)(address & ~FAR); }
 
@@ -68,7 +69,7 @@ void drop(Address address, Piece &piece) {
 // At the end of the process, the last word on leaks.
 struct AtExit {
     ~AtExit() {
-        if (!setting("STANDIN_LEAKS", 0)) return;
+        if (owner != getpid() || !setting("STANDIN_LEAKS", 0)) return;
         size_t live = leaked;
         for (auto &entry : pieces) {
             if (!entry.second.live) continue;
@@ -86,6 +87,7 @@ size_t memory_of_device() { return setting("STANDIN_MEMORY", 8ull << 30); }
 size_t memory_in_use(int device) { return in_use[device]; }
 
 Address allocate(int device, size_t bytes) {
+    owner = getpid();
     ++made;
     if (made == setting("STANDIN_FAIL_ALLOCATION", 0)) {
         note("allocation %zu of %zu bytes fails, as STANDIN_FAIL_ALLOCATION asks", made, bytes);
@@ -143,6 +145,9 @@ void check(Address address, size_t bytes, const char *what) {
     host(address, bytes, what);
     const Piece &piece = find(address)->second;
     if (piece.condemned) fault("use after free: %s is in allocation %zu, whose free waits in a stream", what, piece.number);
+    const Context *context = current_context();
+    if (context && context->device != piece.device)
+        fault("%s is in memory of device %d, and device %d is current", what, piece.device, context->device);
 }
 
 void check_margins(Address address) {
