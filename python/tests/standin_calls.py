@@ -12,15 +12,12 @@ class StatusError(Exception):
 class Cuda:
     """Calls of the driver and its libraries, each checked."""
 
-    def __init__(self, folder, start=True):
-        self.libraries = {
-            name: ctypes.CDLL(f"{folder}/lib{name}.so") for name in ("cuda", "nvrtc", "cublas", "cusolver")
-        }
-        if start:
-            self.cu("Init", 0)
-            context = ctypes.c_void_p()
-            self.cu("DevicePrimaryCtxRetain", ctypes.byref(context), 0)
-            self.cu("CtxSetCurrent", context)
+    def __init__(self, folder, libraries=("cuda", "nvrtc", "cublas", "cusolver")):
+        self.libraries = {name: ctypes.CDLL(f"{folder}/lib{name}.so") for name in libraries}
+        self.cu("Init", 0)
+        context = ctypes.c_void_p()
+        self.cu("DevicePrimaryCtxRetain", ctypes.byref(context), 0)
+        self.cu("CtxSetCurrent", context)
 
     def call(self, library, name, *arguments):
         status = self.libraries[library][name](*arguments)

@@ -118,6 +118,21 @@ def kernels(cuda):
     summed(cuda, TEXT)
 
 
+@case("right")
+def kernels_alone(folder):
+    scaled(Cuda(folder, libraries=("cuda", "nvrtc")))
+
+
+@case("right", STANDIN_CAPABILITY="130")
+def text_without_an_architecture(cuda):
+    cuda.kernel(cuda.compile(TEXT, b"--std=c++17"), "scale")
+
+
+@case("status 5", STANDIN_CAPABILITY="130")
+def compiler_older_than_the_device(cuda):
+    cuda.compile(TEXT, b"--gpu-architecture=compute_130")
+
+
 @case("right", STANDIN_SEED="7")
 def kernels_in_another_order(cuda):
     scaled(cuda)

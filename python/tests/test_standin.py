@@ -51,6 +51,13 @@ def test_headers_of_cuda_12_fit_too():
     standin.build(12)
 
 
+def test_libraries_can_be_missing(libraries, tmp_path):
+    for name in ("libcuda.so", "libnvrtc.so", "libstandin.so"):
+        (tmp_path / name).symlink_to(libraries / name)
+    done = run(tmp_path, "kernels_alone", {})
+    assert done.stdout.splitlines() == ["right"], done.stderr
+
+
 def test_it_compiles_the_kernels_of_this_checkout(libraries):
     text, names = standin.kernel_text()
     cuda = Cuda(libraries)

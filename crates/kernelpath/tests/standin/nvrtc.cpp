@@ -53,9 +53,12 @@ void write(const std::string &path, const std::string &text) { std::ofstream(pat
 std::string home() {
     Dl_info info;
     if (!dladdr((void *)&nvrtcCompileProgram, &info)) fault("the stand-in cannot find itself");
-    std::string path = info.dli_fname;
-    size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
+    // A test may link to some of the libraries from a folder of its own.
+    char *path = realpath(info.dli_fname, nullptr);
+    if (!path) fault("the stand-in cannot find %s", info.dli_fname);
+    std::string folder(path, strrchr(path, '/'));
+    free(path);
+    return folder;
 }
 
 // What NVRTC accepts of options, and what of them g++ has to know.
@@ -155,7 +158,7 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram *handle) {
 nvrtcResult nvrtcCompileProgram(nvrtcProgram handle, int count, const char *const *options) {
     CALL;
     Program &program = program_of(handle);
-    int architecture = 75;
+    int architecture = CUDA_VERSION < 13000 ? 52 : 75;
     std::string flags;
     if (!read_options(program, count, options, architecture, flags)) return NVRTC_ERROR_INVALID_OPTION;
     // NVRTC has no headers of the system; g++ would find them.
