@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-rust test-python test-oldest campaign lint format docs cuda-headers bench peers peers-torch clean tools
+.PHONY: help demo test test-quick test-rust test-python test-oldest check-gpu campaign lint format docs cuda-headers bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -48,6 +48,9 @@ test-python: $(BUILT) ## Python tests
 
 test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
 	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)
+
+check-gpu: $(BUILT) ## tests of the devices and the paper's Table 2 on your GPU; writes out/check-gpu.* for an issue
+	$(BIN)/python benchmarks/check_gpu.py $(CHECK)
 
 campaign: $(BUILT) ## thousands of random fits, each certificate recomputed by a twin (CASES=2000; FIRST=0 is the first seed)
 	$(BIN)/python python/tests/campaign.py --cases $(CASES) --start $(FIRST)
