@@ -12,6 +12,7 @@ _Index: TypeAlias = npt.NDArray[np.int64]
 
 __all__ = [
     "CALIBRATIONS",
+    "DEVICES",
     "KERNELS",
     "LANDMARKS",
     "LOSSES",
@@ -24,12 +25,12 @@ __all__ = [
     "__version__",
     "available_memory",
     "bandwidth",
-    "check_device",
     "count_threads",
     "decision",
     "default_settings",
     "devices",
     "fit",
+    "is_device",
     "kernel_matrix",
     "nystrom",
     "nystrom_features",
@@ -39,6 +40,7 @@ __all__ = [
 
 __version__: str
 CALIBRATIONS: tuple[str, ...]
+DEVICES: tuple[str, ...]
 KERNELS: tuple[str, ...]
 LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
@@ -152,7 +154,7 @@ class _Watch(Protocol):
 
 def available_memory() -> int | None: ...
 def count_threads(n_threads: int) -> int: ...
-def check_device(name: str) -> None: ...
+def is_device(name: str) -> bool: ...
 def devices() -> list[dict[str, Any]]: ...
 def default_settings() -> dict[str, Any]: ...
 def bandwidth(

@@ -107,7 +107,7 @@ class Settings:
             if estimator.time_budget is None
             else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
-            device=_device(estimator.device),
+            device=device_name("device", estimator.device),
             n_threads=n_threads(estimator.n_jobs),
             low_rank=approximation if asked else None,
             n_landmarks=approximation.count(),
@@ -274,10 +274,13 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
     return grid
 
 
-def _device(value: Any) -> str:
+def device_name(parameter: str, value: Any) -> str:
+    """The name of a device, which need not be there."""
     if not isinstance(value, str):
-        raise TypeError(f"device must be a string, such as 'cpu', 'auto', 'cuda' or 'opencl:1', got {value!r}")
-    _core.check_device(value)
+        raise TypeError(f"{parameter} must be a string, such as 'cpu', 'auto', 'cuda' or 'opencl:1', got {value!r}")
+    if not _core.is_device(value):
+        names = ", ".join(map(repr, _core.DEVICES))
+        raise ValueError(f"{parameter}={value!r} is not available; available: {names}, or a number as in 'cuda:1'")
     return value
 
 

@@ -286,7 +286,7 @@ def test_devices(device, ours, circles):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"device": "cuda:7"}, RuntimeError, "'cuda:7' cannot be used: .*available are .*cpu"),
+        ({"device": "cuda:7"}, RuntimeError, "\"cuda:7\" cannot be used: .*available are cpu"),
         ({"device": "gpu"}, ValueError, "device='gpu' is not available; available: 'cpu', 'auto'"),
         ({"platt_device": "gpu"}, ValueError, "platt_device='gpu' is not available; available: 'cpu', 'auto'"),
         ({"low_rank": "yes"}, TypeError, "low_rank must be True or False, got 'yes'"),

@@ -52,10 +52,10 @@ fn available_memory_py() -> Option<u64> {
     kernelpath::available_memory()
 }
 
-/// An error if no device can have this name.
+/// Whether a device can have this name.
 #[pyfunction]
-fn check_device(name: &str) -> PyResult<()> {
-    boundary::unwrap(DeviceChoice::from_name(name)).map(drop)
+fn is_device(name: &str) -> bool {
+    DeviceChoice::from_name(name).is_ok()
 }
 
 /// What is known of each device, by name.
@@ -85,6 +85,7 @@ fn count_threads(n_threads: i64) -> usize {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("DEVICES", PyTuple::new(py, DeviceChoice::NAMES)?)?;
     module.add("CALIBRATIONS", PyTuple::new(py, Method::NAMES)?)?;
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
     module.add("LANDMARKS", PyTuple::new(py, Landmarks::NAMES)?)?;
@@ -107,7 +108,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
     module.add_function(wrap_pyfunction!(count_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(check_device, module)?)?;
+    module.add_function(wrap_pyfunction!(is_device, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
     Ok(())
 }

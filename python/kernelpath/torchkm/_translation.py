@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
 from kernelpath import _core
+from kernelpath._settings import device_name
 
 Matrix = npt.NDArray[np.float64]
 
@@ -51,12 +52,7 @@ def folds_of(foldid: Any) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bo
 
 def device_of(device: Any, parameter: str = "device") -> str:
     """TorchKM's device in kernelpath's words: like TorchKM, None takes a GPU if there is one."""
-    name = "auto" if device is None else str(device)
-    try:
-        _core.check_device(name)
-    except ValueError as error:
-        raise ValueError(str(error).replace("device=", f"{parameter}=", 1)) from None
-    return name
+    return device_name(parameter, "auto" if device is None else str(device))
 
 
 def fitted_path(model: Any, X: Any, y: Any) -> Matrix:
