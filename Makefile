@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-rust test-python test-oldest campaign lint format docs bench peers peers-torch clean tools
+.PHONY: help demo test test-quick test-rust test-python test-oldest check-gpu campaign lint format docs cuda-headers bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -10,7 +10,7 @@ OLDEST := $(CURDIR)/.venv-oldest
 PEERS := $(CURDIR)/benchmarks/.venv
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)))
-PYTHON_CODE := python examples benchmarks docs
+PYTHON_CODE := python examples benchmarks docs crates/kernelpath/tests/standin
 CASES ?= 2000
 FIRST ?= 0
 # One interpreter for every cargo call, so that pyo3 is compiled once.
@@ -49,6 +49,9 @@ test-python: $(BUILT) ## Python tests
 test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
 	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)
 
+check-gpu: $(BUILT) ## tests of the devices and the paper's Table 2 on your GPU; writes out/check-gpu.* for an issue
+	$(BIN)/python benchmarks/check_gpu.py $(CHECK)
+
 campaign: $(BUILT) ## thousands of random fits, each certificate recomputed by a twin (CASES=2000; FIRST=0 is the first seed)
 	$(BIN)/python python/tests/campaign.py --cases $(CASES) --start $(FIRST)
 
@@ -71,6 +74,10 @@ docs: $(BUILT) ## draw the pictures of the documentation and run its code
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python -m pytest -q python/tests/test_docs.py
 
+# Linux on x86-64 only. The tests of CUDA skip without it, or fail if KERNELPATH_REQUIRE_DEVICES names cuda.
+cuda-headers: $(VENV)/.created ## what the tests of CUDA without a GPU need: headers, NVRTC and ptxas, from PyPI (128 MB)
+	$(BIN)/python crates/kernelpath/tests/standin/fetch.py $(CURDIR)/.cuda
+
 bench: $(BUILT) ## print speed and memory against the peers (long; BENCH=--quick is shorter, BENCH=sim2000 one case)
 	-@$(MAKE) --no-print-directory peers
 	$(BIN)/python benchmarks/bench.py $(BENCH)
@@ -82,7 +89,7 @@ peers-torch: peers ## install TorchKM for the benchmarks too (torch takes 5 GB o
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check "setuptools<80" -r benchmarks/requirements-torch.txt
 
 clean: ## remove builds, the virtual environment and caches
-	rm -rf target .venv .venv-oldest benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target .venv .venv-oldest .cuda benchmarks/.venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/kernelpath/*.so
 
 tools:

@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def problem(case: str) -> tuple[Any, Any, dict[str, Any]]:
     """Data and settings of a case, as bench.py and nystrom.py have them."""
-    from data import libsvm_data
+    from data import covtype, libsvm_data
     from kernelpath.datasets import make_mixture
 
     kind = case.rstrip("0123456789")
@@ -57,6 +57,10 @@ def problem(case: str) -> tuple[Any, Any, dict[str, Any]]:
         elif kind in ("pairs", "multinomial"):
             y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0).astype(int) * (1 + (X[:, 2] > 0))
         return X, y, {"Cs": np.logspace(-3, 3, 50), **KINDS[kind][1]}
+    if case == "nystrom_covtype":
+        split = covtype()
+        low_rank = {"low_rank": True, "n_landmarks": 2000, "rank": 30}
+        return split.X, split.y, {"Cs": 1.0 / (2.0 * len(split.y) * np.logspace(-1, -7, 50)), **low_rank}
     name = case.removeprefix("nystrom_")
     X, y = libsvm_data(name, 123)
     if name == case:

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from kernelpath._devices import devices, show_versions
 from kernelpath._edge import GridEdgeWarning
 from kernelpath._indefinite import IndefiniteKernelWarning
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
@@ -18,5 +19,7 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "NystromFeatures",
+    "devices",
+    "show_versions",
 ]
 __version__ = version("kernelpath")

@@ -303,7 +303,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
                 X = X[:, self.support_ if columns is None else columns]
         vectors = np.empty((0, 0)) if self._kernel["kernel"] == "precomputed" else self.support_vectors_
         threads = n_threads(self.n_jobs)
-        return _core.decision(X, vectors, self.dual_coef_, self.intercept_, **self._kernel, n_threads=threads)
+        return _core.decision(
+            X, vectors, self.dual_coef_, self.intercept_, **self._kernel, device=self.device, n_threads=threads
+        )
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
         return _numeric(self, X, y, reset=reset)

@@ -12,7 +12,6 @@ _Index: TypeAlias = npt.NDArray[np.int64]
 
 __all__ = [
     "CALIBRATIONS",
-    "DEVICES",
     "KERNELS",
     "LANDMARKS",
     "LOSSES",
@@ -25,9 +24,11 @@ __all__ = [
     "__version__",
     "available_memory",
     "bandwidth",
+    "check_device",
     "count_threads",
     "decision",
     "default_settings",
+    "devices",
     "fit",
     "kernel_matrix",
     "nystrom",
@@ -38,7 +39,6 @@ __all__ = [
 
 __version__: str
 CALIBRATIONS: tuple[str, ...]
-DEVICES: tuple[str, ...]
 KERNELS: tuple[str, ...]
 LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
@@ -152,6 +152,8 @@ class _Watch(Protocol):
 
 def available_memory() -> int | None: ...
 def count_threads(n_threads: int) -> int: ...
+def check_device(name: str) -> None: ...
+def devices() -> list[dict[str, Any]]: ...
 def default_settings() -> dict[str, Any]: ...
 def bandwidth(
     X: _Rows, kernel: str, rule: str, seed: int, weight: _Double | None = None, n_threads: int = 0
@@ -176,6 +178,7 @@ def decision(
     gamma: float,
     degree: int,
     coef0: float,
+    device: str = "cpu",
     n_threads: int = 0,
 ) -> _Double: ...
 def nystrom(

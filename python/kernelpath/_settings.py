@@ -107,7 +107,7 @@ class Settings:
             if estimator.time_budget is None
             else number("time_budget", estimator.time_budget, above=0.0),
             dtype=_dtype(estimator.dtype),
-            device=choice("device", estimator.device, _core.DEVICES),
+            device=_device(estimator.device),
             n_threads=n_threads(estimator.n_jobs),
             low_rank=approximation if asked else None,
             n_landmarks=approximation.count(),
@@ -272,6 +272,13 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
     if bad.size:
         raise ValueError(f"{symbol} must be a finite number > 0, got {grid[bad[0]]} ({name}[{bad[0]}])")
     return grid
+
+
+def _device(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"device must be a string, such as 'cpu', 'auto', 'cuda' or 'opencl:1', got {value!r}")
+    _core.check_device(value)
+    return value
 
 
 def _dtype(value: Any) -> str:

@@ -101,8 +101,11 @@ n_landmarks : int, default=2000
     With `low_rank`: landmarks that a rule chooses.
 rank : int, optional
     With `low_rank`: most features. None keeps all that stand out of rounding.
-device : {{"cpu"}}, default="cpu"
-    Where the linear algebra runs.
+device : str, default="cpu"
+    Where the linear algebra runs: "cpu", "cuda" or "cuda:1" (NVIDIA), "opencl" or "opencl:1" (the first OpenCL device,
+    or that of a number), or "auto" (the best GPU that is found, else "cpu"). :func:`kernelpath.devices` lists them. A
+    device that is not there is an error for `fit`. A fitted model needs none: where its device is missing, it predicts
+    on the processor.
 solver : {{"auto", "active-set", "newton", "spectral", "closed-form"}}, default="auto"
     How each problem is solved: "active-set" for piecewise-linear losses, "newton" for smooth ones, "closed-form"
     for the squared loss (rows that repeat go to "newton"), "spectral" for every loss but the multinomial one. "auto"

@@ -35,13 +35,17 @@ const KEYWORDS: [(&str, &str); 9] = [
 fn exception(error: &Error) -> PyErr {
     let message = KEYWORDS.iter().fold(error.to_string(), |text, (setting, keyword)| text.replace(setting, keyword));
     match error {
-        Error::Memory { .. } | Error::FeatureMemory { .. } | Error::Allocation { .. } => {
+        Error::Memory { .. } | Error::FeatureMemory { .. } | Error::Allocation { .. } | Error::DeviceMemory { .. } => {
             PyMemoryError::new_err(message)
         }
         Error::Disk { .. } => PyOSError::new_err(message),
         Error::TimeBudget { .. } => PyTimeoutError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
-        Error::Threads { .. } => PyRuntimeError::new_err(message),
+        Error::Threads { .. }
+        | Error::Device { .. }
+        | Error::DeviceFailed { .. }
+        | Error::DeviceForked { .. }
+        | Error::DeviceKernels { .. } => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
     }
 }

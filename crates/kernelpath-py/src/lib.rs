@@ -52,6 +52,29 @@ fn available_memory_py() -> Option<u64> {
     kernelpath::available_memory()
 }
 
+/// An error if no device can have this name.
+#[pyfunction]
+fn check_device(name: &str) -> PyResult<()> {
+    boundary::unwrap(DeviceChoice::from_name(name)).map(drop)
+}
+
+/// What is known of each device, by name.
+#[pyfunction]
+fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let told = |device: kernelpath::DeviceInfo| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", device.choice.to_string())?;
+        dict.set_item("description", device.name)?;
+        dict.set_item("driver", device.driver)?;
+        dict.set_item("memory", device.memory)?;
+        dict.set_item("float64", device.double)?;
+        dict.set_item("is_processor", device.is_processor)?;
+        dict.set_item("problem", device.problem)?;
+        Ok(dict)
+    };
+    py.detach(kernelpath::devices).into_iter().map(told).collect()
+}
+
 /// The number of threads that a call takes if it is given `n_threads`.
 #[pyfunction]
 fn count_threads(n_threads: i64) -> usize {
@@ -62,7 +85,6 @@ fn count_threads(n_threads: i64) -> usize {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add("DEVICES", PyTuple::new(py, DeviceChoice::NAMES)?)?;
     module.add("CALIBRATIONS", PyTuple::new(py, Method::NAMES)?)?;
     module.add("KERNELS", PyTuple::new(py, Shape::NAMES)?)?;
     module.add("LANDMARKS", PyTuple::new(py, Landmarks::NAMES)?)?;
@@ -85,5 +107,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;
     module.add_function(wrap_pyfunction!(count_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(check_device, module)?)?;
+    module.add_function(wrap_pyfunction!(devices, module)?)?;
     Ok(())
 }

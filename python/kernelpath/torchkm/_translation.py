@@ -49,9 +49,14 @@ def folds_of(foldid: Any) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bo
     return [(fold != k, fold == k) for k in np.unique(fold)]
 
 
-def device_of(device: Any) -> str:
-    """TorchKM's device in kernelpath's words."""
-    return "cpu" if device is None or str(device) == "auto" else str(device)
+def device_of(device: Any, parameter: str = "device") -> str:
+    """TorchKM's device in kernelpath's words: like TorchKM, None takes a GPU if there is one."""
+    name = "auto" if device is None else str(device)
+    try:
+        _core.check_device(name)
+    except ValueError as error:
+        raise ValueError(str(error).replace("device=", f"{parameter}=", 1)) from None
+    return name
 
 
 def fitted_path(model: Any, X: Any, y: Any) -> Matrix:

@@ -49,7 +49,8 @@ foldid : array-like of shape (n_samples,), optional
 tol : float, default=1e-05
     Relative duality gap each model has to reach.
 device : str or torch.device, optional
-    None, "auto" and "cpu" are the processor. A device that is not available is an error, where TorchKM would fall back.
+    None and "auto" take a GPU if there is one, else the processor; "cuda", "cuda:1", "opencl" and "cpu" name a
+    device. One that is not available is an error, where TorchKM would fall back.
 rbf_sigma : float, optional
     Bandwidth σ, half of kernelpath's γ; taken from the distances of random pairs of rows where it is None.
 poly_degree, poly_coef0, poly_gamma : int, float, float, default=3, 1.0, 1.0
@@ -531,6 +532,7 @@ class _TorchKMClassifier(ClassifierMixin, _TorchKM):
         }
 
     def _check_targets(self, y: Any) -> None:
+        device_of(self.platt_device, "platt_device")
         labels = column_or_1d(y)
         finite = labels.dtype.kind != "f" or np.isfinite(labels).all()  # else the estimator says what is wrong
         if finite and type_of_target(labels, input_name="y") == "multiclass":

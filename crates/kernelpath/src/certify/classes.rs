@@ -127,10 +127,14 @@ impl<'a, K: Operator> Classes<'a, K> {
         Self { kernel, softmax, settings, largest_diagonal, roots }
     }
 
-    /// K times each class of a column.
-    fn times(&self, column: &[f64], control: &Control) -> Result<Vec<f64>> {
-        let classes: Vec<&[f64]> = column.chunks_exact(self.kernel.n()).collect();
-        Ok(self.kernel.times(&classes, control)?.concat())
+    /// Each class of each column multiplied, by `product`.
+    pub fn each_class(
+        &self,
+        columns: &[&[f64]],
+        product: impl Fn(&[&[f64]]) -> Result<Vec<Vec<f64>>>,
+    ) -> Result<Vec<Vec<f64>>> {
+        let classes: Vec<&[f64]> = columns.iter().flat_map(|column| column.chunks_exact(self.kernel.n())).collect();
+        Ok(product(&classes)?.chunks_exact(self.softmax.classes).map(<[Vec<f64>]>::concat).collect())
     }
 }
 
@@ -148,9 +152,7 @@ impl<K: Operator> Judge for Classes<'_, K> {
     }
 
     fn values(&self, coefs: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {
-        let classes: Vec<&[f64]> = coefs.iter().flat_map(|coef| coef.chunks_exact(self.kernel.n())).collect();
-        let products = self.kernel.times(&classes, control)?;
-        Ok(products.chunks_exact(self.softmax.classes).map(<[Vec<f64>]>::concat).collect())
+        self.each_class(coefs, |classes| self.kernel.times(classes, control))
     }
 
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {
@@ -159,7 +161,7 @@ impl<K: Operator> Judge for Classes<'_, K> {
         let errors = kernel.errors(&classes, control)?;
         let judged = |(&Model { weight, c, coef, b, f, outcome, .. }, errors): (&Model, &[f64])| {
             let weight: Vec<f64> = weight.iter().map(|w| w * c).collect();
-            let k_times = |theta: &[f64]| self.times(theta, control);
+            let k_times = |theta: &[f64]| Ok(self.values(&[theta], control)?.concat());
             let Certificate { primal, dual, .. } =
                 softmax.certify(&weight, coef, b, f, *largest_diagonal, settings.tol, k_times)?;
             let certificate = Certificate::new(primal, dual, softmax.noise(&weight, coef, b, f, roots, errors));

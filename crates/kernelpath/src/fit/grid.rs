@@ -1,6 +1,7 @@
 //! Values of C that repeat are fitted once.
 
 use crate::error::{Error, Result};
+use crate::fit::result::PathFit;
 
 /// The distinct values of C, in the order in which they first appear.
 pub(crate) struct Distinct {
@@ -38,9 +39,16 @@ impl Distinct {
         self.place.iter().map(|&at| values[at].clone()).collect()
     }
 
-    /// The same for each fold.
-    pub fn spread_folds<V: Clone>(&self, folds: &[Vec<V>]) -> Vec<Vec<V>> {
-        folds.iter().map(|of_fold| self.spread(of_fold)).collect()
+    /// The fit of all given C's: equal C's get equal models.
+    fn spread_fit(&self, fit: PathFit) -> PathFit {
+        PathFit {
+            cs: self.spread(&fit.cs),
+            scores: fit.scores.iter().map(|of_fold| self.spread(of_fold)).collect(),
+            records: fit.records.iter().map(|of_fold| self.spread(of_fold)).collect(),
+            oof: fit.oof.iter().map(|of_fold| self.spread(of_fold)).collect(),
+            coef: self.spread(&fit.coef),
+            ..fit
+        }
     }
 
     /// Turns an error about a distinct C into one about the given C.
@@ -55,26 +63,15 @@ impl Distinct {
     }
 }
 
-/// Results that hold something for each C.
-pub(crate) trait OfEachC {
-    /// The same results for all given values; equal values get equal results.
-    fn spread(self, distinct: &Distinct) -> Self;
-}
-
-impl<F: OfEachC> OfEachC for Vec<F> {
-    fn spread(self, distinct: &Distinct) -> Self {
-        self.into_iter().map(|fit| fit.spread(distinct)).collect()
-    }
-}
-
 /// Fits every distinct C once. `fit` gets the distinct values if some of `cs` are repeated, and `None` if `cs` are
 /// distinct already.
-pub(crate) fn each_once<F: OfEachC>(cs: &[f64], fit: impl Fn(Option<&[f64]>) -> Result<F>) -> Result<F> {
+pub(crate) fn each_once(cs: &[f64], fit: impl Fn(Option<&[f64]>) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
     let distinct = Distinct::of(cs);
     if distinct.cs.len() == cs.len() {
         return fit(None);
     }
-    Ok(fit(Some(&distinct.cs)).map_err(|error| distinct.restored(error))?.spread(&distinct))
+    let fits = fit(Some(&distinct.cs)).map_err(|error| distinct.restored(error))?;
+    Ok(fits.into_iter().map(|fit| distinct.spread_fit(fit)).collect())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use crate::certify::certificate::worst;
 use crate::certify::record::{Record, Status, withdraw};
 use crate::fit::folds::Folds;
-use crate::fit::grid::{Distinct, OfEachC};
 use crate::fit::request::{Request, Task};
 use crate::loss::objective::Objective;
 
@@ -113,19 +112,6 @@ impl PathFit {
     }
 }
 
-impl OfEachC for PathFit {
-    fn spread(self, distinct: &Distinct) -> Self {
-        Self {
-            cs: distinct.spread(&self.cs),
-            scores: distinct.spread_folds(&self.scores),
-            records: distinct.spread_folds(&self.records),
-            oof: distinct.spread_folds(&self.oof),
-            coef: distinct.spread(&self.coef),
-            ..self
-        }
-    }
-}
-
 /// The models of a task, row by row: what a [`PathFit`] is made from.
 pub(crate) struct Models {
     pub solver: &'static str,
@@ -144,14 +130,9 @@ pub(crate) fn path_fit(request: &Request, task: &Task, models: Models) -> PathFi
         Folds::LeaveOneOut => (0..n).map(|i| vec![i]).collect(),
         Folds::Splits(folds) => folds.iter().map(|fold| fold.test.clone()).collect(),
     };
-    // The place of each row among the task's own rows, to find them in a test set.
-    let mut places = vec![None; if task.rows.is_some() { n } else { 0 }];
-    for (k, &row) in task.rows.iter().flatten().enumerate() {
-        places[row] = Some(k);
-    }
-    let place = |i: usize| if task.rows.is_some() { places[i] } else { Some(i) };
+    // The task's own rows in a test set, by their places there and among the task's rows.
     let own = |test: &Vec<usize>| -> Vec<(usize, usize)> {
-        test.iter().enumerate().filter_map(|(at, &i)| Some((at, place(i)?))).collect()
+        test.iter().enumerate().filter_map(|(at, &i)| Some((at, task.position(i)?))).collect()
     };
     let mean = |own: &[(usize, usize)], f: &[f64]| {
         let (mut sum, mut total) = (0.0, 0.0);

@@ -70,105 +70,99 @@ pub fn verify(
     check_length("the intercepts", model.b, outputs)?;
     let length = if let KernelChoice::LowRank(nystrom) = kernel { nystrom.map().nrows() } else { rows.len() };
     check_length("the coefficients", model.coef, length * outputs)?;
+    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
+    let proof = Proof { x, rows: &rows, weight: &weight, task, model, control };
     pool(threads)?.install(|| {
         x.check("X")?;
-        match (kernel, task.objective) {
-            (KernelChoice::LowRank(nystrom), _) => {
-                on_landmarks(x, &rows, nystrom, task, model, settings, threads, control)
-            }
-            (KernelChoice::Exact(kernel), objective) => {
-                let certificate = match objective {
-                    Objective::Scalar(loss) => on_rows(x, &rows, &kernel, (loss, task), model, control)?,
-                    Objective::Multinomial => classes_on_rows(x, &rows, &kernel, task, model, control)?,
+        match kernel {
+            KernelChoice::LowRank(nystrom) => proof.on_landmarks(nystrom, settings, threads),
+            KernelChoice::Exact(kernel) => {
+                let certificate = match task.objective {
+                    Objective::Scalar(loss) => proof.on_rows(&kernel, loss)?,
+                    Objective::Multinomial => proof.classes_on_rows(&kernel)?,
                 };
                 control.check()?;
-                Ok(if is_indefinite(x, &rows, &kernel, control)? { certificate.withdrawn() } else { certificate })
+                Ok(if proof.is_indefinite(&kernel)? { certificate.withdrawn() } else { certificate })
             }
         }
     })
 }
 
-fn on_rows(
-    x: &Rows,
-    rows: &[usize],
-    kernel: &KernelFn,
-    (loss, task): (Loss, &Task),
-    model: Returned,
-    control: &Control,
-) -> Result<Certificate> {
-    let times = |columns: &[&[f64]]| expansions(x, rows, x, rows, kernel, columns, control);
-    let f = times(&[model.coef])?.remove(0);
-    let diagonal: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
-    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
-    let claim = Claim { weight: &weight, beta: model.coef, b: model.b[0], k_beta: &f };
-    Ok(certify(loss, &task.y, &[claim], &KernelError::new(0.0, &diagonal), 0.0, times)?[0])
+/// A model, and what it learned from.
+struct Proof<'a> {
+    x: &'a Rows<'a>,
+    rows: &'a [usize],
+    /// C·w of each row.
+    weight: &'a [f64],
+    task: &'a Task,
+    model: Returned<'a>,
+    control: &'a Control,
 }
 
-fn classes_on_rows(
-    x: &Rows,
-    rows: &[usize],
-    kernel: &KernelFn,
-    task: &Task,
-    model: Returned,
-    control: &Control,
-) -> Result<Certificate> {
-    let n = rows.len();
-    let softmax = softmax_of(task);
-    let times = |values: &[f64]| -> Result<Vec<f64>> {
-        let columns: Vec<&[f64]> = values.chunks_exact(n).collect();
-        Ok(expansions(x, rows, x, rows, kernel, &columns, control)?.concat())
-    };
-    let f = times(model.coef)?;
-    let error = KernelError::new(0.0, &rows.iter().map(|&i| kernel.diagonal(x, i)).collect::<Vec<_>>());
-    let weight: Vec<f64> = (0..n).map(|k| model.c * task.weight(k)).collect();
-    let largest = error.roots.iter().fold(0.0_f64, |a, root| a.max(root * root));
-    let Certificate { primal, dual, .. } = softmax.certify(&weight, model.coef, model.b, &f, largest, 0.0, times)?;
-    let errors: Vec<f64> = model.coef.chunks_exact(n).map(|beta| error.of_product(beta)).collect();
-    Ok(Certificate::new(primal, dual, softmax.noise(&weight, model.coef, model.b, &f, &error.roots, &errors)))
-}
-
-/// P of a model on landmarks, and the D of a fit in double precision.
-#[allow(clippy::too_many_arguments)]
-fn on_landmarks(
-    x: &Rows,
-    rows: &[usize],
-    nystrom: &Nystrom,
-    task: &Task,
-    model: Returned,
-    settings: Settings,
-    threads: usize,
-    control: &Control,
-) -> Result<Certificate> {
-    let (mut f, mut square) = (Vec::new(), 0.0);
-    for coef in model.coef.chunks_exact(nystrom.map().nrows()) {
-        let (of_output, square_of_output) = expansion_on_landmarks(x, rows, nystrom, coef, control)?;
-        f.extend(of_output);
-        square += square_of_output;
+impl Proof<'_> {
+    fn on_rows(&self, kernel: &KernelFn, loss: Loss) -> Result<Certificate> {
+        let Self { weight, model, .. } = *self;
+        let times = |columns: &[&[f64]]| self.times(kernel, columns);
+        let f = times(&[model.coef])?.remove(0);
+        let claim = Claim { weight, beta: model.coef, b: model.b[0], k_beta: &f };
+        Ok(certify(loss, &self.task.y, &[claim], &self.error(kernel), 0.0, times)?[0])
     }
-    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
-    let losses = match task.objective {
-        Objective::Scalar(loss) => losses(loss, &task.y, &weight, model.b[0], &f),
-        Objective::Multinomial => softmax_of(task).losses(&weight, &f, model.b),
-    };
-    let cs = [model.c / task.c_factor];
-    let mut request = Request::new(*x, vec![task.clone()], nystrom, &cs);
-    (request.precision, request.settings, request.threads) = (Precision::Double, settings, threads);
-    let found = fit(&request, control)?;
-    Ok(Certificate { primal: losses + 0.5 * square, ..found[0].records[0][0].certificate })
-}
 
-/// Whether the kernel is indefinite, so that no gap proves anything. Kernels that are semi-definite by their formula
-/// are not checked.
-fn is_indefinite(x: &Rows, rows: &[usize], kernel: &KernelFn, control: &Control) -> Result<bool> {
-    if kernel.shape.is_definite() {
-        return Ok(false);
+    fn classes_on_rows(&self, kernel: &KernelFn) -> Result<Certificate> {
+        let Self { weight, model: Returned { coef, b, .. }, .. } = *self;
+        let softmax = self.softmax();
+        let times = |values: &[f64]| -> Result<Vec<f64>> {
+            Ok(self.times(kernel, &values.chunks_exact(weight.len()).collect::<Vec<_>>())?.concat())
+        };
+        let (f, error) = (times(coef)?, self.error(kernel));
+        let largest = error.roots.iter().fold(0.0_f64, |a, root| a.max(root * root));
+        let Certificate { primal, dual, .. } = softmax.certify(weight, coef, b, &f, largest, 0.0, times)?;
+        let errors: Vec<f64> = coef.chunks_exact(weight.len()).map(|beta| error.of_product(beta)).collect();
+        Ok(Certificate::new(primal, dual, softmax.noise(weight, coef, b, &f, &error.roots, &errors)))
     }
-    let gram = Gram::<f64>::compute(x, rows, kernel, None, control)?;
-    Ok(negative_eigenvalue(&gram, epsilon::<f64>(kernel, x), control)?.is_some())
-}
 
-fn softmax_of(task: &Task) -> Softmax {
-    Softmax { y: task.y.iter().map(|y| *y as usize).collect(), classes: task.outputs() }
+    /// P of a model on landmarks, and the D of a fit in double precision.
+    fn on_landmarks(&self, nystrom: &Nystrom, settings: Settings, threads: usize) -> Result<Certificate> {
+        let Self { x, rows, weight, task, model, control } = *self;
+        let (kernel, points, columns) = (nystrom.kernel(), nystrom.landmarks(), nystrom.columns());
+        let coefs: Vec<&[f64]> = model.coef.chunks_exact(nystrom.map().nrows()).collect();
+        let f = expansions((x, rows), (&points, columns), &kernel, &coefs, control)?.concat();
+        let from = if kernel.shape == Shape::Precomputed { x } else { &points };
+        let at_landmarks = expansions((from, columns), (&points, columns), &kernel, &coefs, control)?;
+        let square: f64 = coefs.iter().zip(&at_landmarks).map(|(coef, f)| dot(coef, f)).sum();
+        let losses = match task.objective {
+            Objective::Scalar(loss) => losses(loss, &task.y, weight, model.b[0], &f),
+            Objective::Multinomial => self.softmax().losses(weight, &f, model.b),
+        };
+        let cs = [model.c / task.c_factor];
+        let mut request = Request::new(*x, vec![task.clone()], nystrom, &cs);
+        (request.precision, request.settings, request.threads) = (Precision::Double, settings, threads);
+        let found = fit(&request, control)?;
+        Ok(Certificate { primal: losses + 0.5 * square, ..found[0].records[0][0].certificate })
+    }
+
+    /// Whether the kernel is indefinite, so that no gap proves anything. Kernels that are semi-definite by their formula
+    /// are not checked.
+    fn is_indefinite(&self, kernel: &KernelFn) -> Result<bool> {
+        if kernel.shape.is_definite() {
+            return Ok(false);
+        }
+        let gram = Gram::<f64>::compute(self.x, self.rows, kernel, None, self.control)?;
+        Ok(negative_eigenvalue(&gram, epsilon::<f64>(kernel, self.x), self.control)?.is_some())
+    }
+
+    /// K times each column.
+    fn times(&self, kernel: &KernelFn, columns: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
+        expansions((self.x, self.rows), (self.x, self.rows), kernel, columns, self.control)
+    }
+
+    fn error(&self, kernel: &KernelFn) -> KernelError {
+        KernelError::new(0.0, &self.rows.iter().map(|&i| kernel.diagonal(self.x, i)).collect::<Vec<_>>())
+    }
+
+    fn softmax(&self) -> Softmax {
+        Softmax { y: self.task.y.iter().map(|y| *y as usize).collect(), classes: self.task.outputs() }
+    }
 }
 
 fn check_length(what: &'static str, values: &[f64], expected: usize) -> Result<()> {
@@ -178,29 +172,11 @@ fn check_length(what: &'static str, values: &[f64], expected: usize) -> Result<(
     Err(Error::Length { what, got: values.len(), expected, why: "one for each that the fit returned" })
 }
 
-/// For an expansion in the kernel functions of landmarks: f at some rows, without the intercept, and its squared norm.
-fn expansion_on_landmarks(
-    x: &Rows,
-    rows: &[usize],
-    nystrom: &Nystrom,
-    coef: &[f64],
-    control: &Control,
-) -> Result<(Vec<f64>, f64)> {
-    let (kernel, points) = (nystrom.kernel(), nystrom.landmarks());
-    let columns = nystrom.columns();
-    let f = expansions(x, rows, &points, columns, &kernel, &[coef], control)?.remove(0);
-    let from = if kernel.shape == Shape::Precomputed { x } else { &points };
-    let at_landmarks = expansions(from, columns, &points, columns, &kernel, &[coef], control)?.remove(0);
-    Ok((f, dot(coef, &at_landmarks)))
-}
-
 /// Σⱼ cⱼ k(x, zⱼ) for each column of coefficients c, at rows `a` of `x`, over rows `b` of `z` (over columns `b` of `x`,
 /// if the kernel is precomputed).
 fn expansions(
-    x: &Rows,
-    a: &[usize],
-    z: &Rows,
-    b: &[usize],
+    (x, a): (&Rows, &[usize]),
+    (z, b): (&Rows, &[usize]),
     kernel: &KernelFn,
     columns: &[&[f64]],
     control: &Control,

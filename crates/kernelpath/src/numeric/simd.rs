@@ -51,15 +51,10 @@ pub(crate) fn dot_in_lanes<T: Entry, R: Entry + Add<Output = R> + Mul<Output = R
 
 /// Σv and Σ|v|.
 pub(crate) fn sums(values: &[f64]) -> (f64, f64) {
-    let [sum, size] = vectorise(
+    let [sum, size] = sum_of_rows(
+        [values],
         #[inline(always)]
-        || {
-            sum_in_lanes(
-                [values],
-                #[inline(always)]
-                |[v]| [v, v.abs()],
-            )
-        },
+        |[v]| [v, v.abs()],
     );
     (sum, size)
 }
@@ -103,6 +98,18 @@ pub(crate) fn sum_in_lanes<const N: usize, const K: usize>(
         |_, count, rows| add_terms(rows, count, &term, &mut lanes),
     );
     lanes.map(|lanes| lanes.iter().sum())
+}
+
+/// [`sum_in_lanes`] for use outside [`vectorise`].
+#[inline]
+pub(crate) fn sum_of_rows<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    term: impl Fn([f64; N]) -> [f64; K],
+) -> [f64; K] {
+    vectorise(
+        #[inline(always)]
+        || sum_in_lanes(columns, term),
+    )
 }
 
 /// Writes what `of` returns for the numbers of each row; for use inside [`vectorise`], with an `#[inline(always)]`

@@ -64,7 +64,7 @@ pub(crate) fn leave_one_out<E: Engine, J: Judge>(
 /// Certifies the answers of a block.
 fn judged<J: Judge>(
     judge: &J,
-    answers: Vec<WithoutOne>,
+    mut answers: Vec<WithoutOne>,
     rows: &LeftOutRows,
     units: &[usize],
     c: f64,
@@ -73,29 +73,20 @@ fn judged<J: Judge>(
     let unknown: Vec<&[f64]> = answers.iter().filter(|answer| answer.f.is_none()).map(|a| &a.beta[..]).collect();
     let mut products = judge.values(&unknown, control)?.into_iter();
     let weights: Vec<Vec<f64>> = units.iter().map(|&u| rows.without(u)).collect();
-    let (mut betas, mut fs, mut bs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for WithoutOne { beta, f, b, outcome } in answers {
-        fs.push(f.or_else(|| products.next()).unwrap_or_default());
-        betas.push(beta);
-        bs.push([b]);
-        outcomes.push(outcome);
+    for answer in answers.iter_mut().filter(|answer| answer.f.is_none()) {
+        answer.f = products.next();
     }
-    let model = |k: usize| Model {
-        weight: &weights[k],
-        c,
-        coef: &betas[k],
-        b: &bs[k],
-        f: &fs[k],
-        theta: &[],
-        outcome: outcomes[k],
-    };
-    let models: Vec<Model> = (0..betas.len()).map(model).collect();
-    let left_out = |(k, judged): (usize, Judged)| {
+    let mut models = Vec::with_capacity(answers.len());
+    for (WithoutOne { beta, f, b, outcome }, weight) in answers.iter().zip(&weights) {
+        let (b, f) = (std::slice::from_ref(b), f.as_deref().unwrap_or_default());
+        models.push(Model { weight, c, coef: beta, b, f, theta: &[], outcome: *outcome });
+    }
+    let left_out = |((judged, model), &u): ((Judged, &Model), &usize)| {
         // If the constant model took the model's place, its value is the intercept.
-        let value = if judged.is_constant { judged.record.b[0] } else { fs[k][units[k]] + bs[k][0] };
+        let value = if judged.is_constant { judged.record.b[0] } else { model.f[u] + model.b[0] };
         (judged.record, value)
     };
-    Ok(judge.judge(&models, control)?.into_iter().enumerate().map(left_out).collect())
+    Ok(judge.judge(&models, control)?.into_iter().zip(&models).zip(units).map(left_out).collect())
 }
 
 /// Solves the problems that did not converge as folds. For each C, the model with the smaller gap is kept. The loop ends

@@ -1,5 +1,5 @@
 /* CUDA C++: what kernels.src and product.src call by names of their own. */
-#define KERNEL extern "C" __global__ __launch_bounds__(256)
+#define KERNEL extern "C" __global__ __launch_bounds__(256, 2)
 #define DEVICE __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

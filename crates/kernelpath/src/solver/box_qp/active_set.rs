@@ -13,6 +13,7 @@ use crate::solver::box_qp::factor::KktFactor;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 
 /// What carries over between rounds, C's and problems on the same Gram.
+#[derive(Default)]
 pub(crate) struct ActiveSet<T> {
     /// The factor for the free set, in the precision of the Gram matrix.
     factor: Option<KktFactor<T>>,
@@ -34,12 +35,6 @@ pub(crate) struct Round {
     pub clipped: usize,
     /// Rows that left their level.
     pub released: usize,
-}
-
-impl<T> Default for ActiveSet<T> {
-    fn default() -> Self {
-        Self { factor: None, free: Vec::new() }
-    }
 }
 
 impl<T: Working> ActiveSet<T> {

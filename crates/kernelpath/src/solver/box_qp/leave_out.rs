@@ -8,6 +8,7 @@ use crate::numeric::simd::within;
 use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::{BoxSolver, holds};
+use crate::solver::engine::{Whole, WithoutOne};
 
 /// Solves anew at one C after the weight of one unit fell, starting from the solution with all rows.
 pub(crate) struct LeaveOut<'a, T> {
@@ -19,36 +20,41 @@ pub(crate) struct LeaveOut<'a, T> {
 }
 
 impl<'a, T: Working> LeaveOut<'a, T> {
-    /// `full` is the solution at `c` with these weights, with f = Kβ.
-    pub fn new(shared: &'a Shared<'a, T>, weight: &[f64], c: f64, full: Point) -> Self {
+    /// `whole` is the solution at `c` with these weights.
+    pub fn new(shared: &'a Shared<'a, T>, weight: &[f64], c: f64, whole: &Whole) -> Self {
         let qp = BoxQp::new(shared.gram, &shared.diagonal, &shared.kinks, weight, c);
+        let mut full = Point { b: whole.b, ..Point::origin(qp.n()) };
+        full.beta[..qp.n()].copy_from_slice(whole.beta);
+        full.f[..qp.n()].copy_from_slice(whole.f);
         Self { shared, qp, full, solver: BoxSolver::default(), c }
     }
 
-    /// Solves with unit `i` at weight `remaining`. The point is `None` if β of the full solution is still optimal,
-    /// because βᵢ fits into the smaller box. The intercept is returned in any case.
-    pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<(Option<Point>, f64, Outcome)> {
-        let old = (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]);
-        self.qp.set_box(i, self.c * remaining, &self.shared.kinks[i]);
-        let solved = self.resolve(i, old, control);
-        (self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]) = old;
-        solved
+    /// Whether the solution with all rows is that at `c`.
+    pub fn is_at(&self, c: f64) -> bool {
+        self.c == c
     }
 
-    fn resolve(&mut self, i: usize, old: (f64, f64, f64), control: &Control) -> Result<(Option<Point>, f64, Outcome)> {
+    /// Solves with unit `i` at weight `remaining`.
+    pub fn solve(&mut self, i: usize, remaining: f64, control: &Control) -> Result<WithoutOne> {
+        let old = [self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]];
+        self.qp.set_box(i, self.c * remaining, &self.shared.kinks[i]);
+        let solved = self.resolve(i, old, control);
+        [self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]] = old;
+        let (Point { mut beta, mut f, b, .. }, outcome) = solved?;
+        beta.truncate(self.qp.n());
+        f.truncate(self.qp.n());
+        Ok(WithoutOne { beta, f: Some(f), b, outcome })
+    }
+
+    fn resolve(&mut self, i: usize, old: [f64; 3], control: &Control) -> Result<(Point, Outcome)> {
         let beta = self.full.beta[i];
-        let new = if beta == old.0 {
-            self.qp.lo[i]
-        } else if beta == old.1 {
-            self.qp.mid[i]
-        } else if beta == old.2 {
-            self.qp.hi[i]
-        } else {
-            within(beta, self.qp.lo[i], self.qp.hi[i])
-        };
-        // (If no row is free, the row left out may have been the one that determined b.)
+        let levels = [self.qp.lo[i], self.qp.mid[i], self.qp.hi[i]];
+        let level = old.iter().position(|level| *level == beta);
+        let new = level.map_or_else(|| within(beta, levels[0], levels[2]), |at| levels[at]);
+        // β of all rows may still be optimal, because βᵢ fits into the smaller box. (If no row is free, the row left out
+        // may have been the one that determined b.)
         if new == beta && holds(&self.qp, &mut self.full, self.shared.settings.tol) {
-            return Ok((None, self.full.b, Outcome { status: Status::Converged, steps: 0 }));
+            return Ok((self.full.clone(), Outcome { status: Status::Converged, steps: 0 }));
         }
         let mut point = self.full.clone();
         if new != beta {
@@ -58,7 +64,6 @@ impl<'a, T: Working> LeaveOut<'a, T> {
         point.restore_sum(&self.qp);
         let outcome = self.solver.solve(&self.qp, &mut point, &self.shared.settings, control)?;
         self.solver.reset();
-        let b = point.b;
-        Ok((Some(point), b, outcome))
+        Ok((point, outcome))
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::certify::exact::Shared;
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::error::Result;
-use crate::kernel::gram::padded;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::Entry;
 use crate::numeric::simd::within;
@@ -48,7 +47,7 @@ pub(crate) struct PathEngine<'a, T> {
     constant: Point,
     solver: BoxSolver<T>,
     /// Where rows are left out: the solution with all rows at one C.
-    leave_out: Option<(f64, LeaveOut<'a, T>)>,
+    leave_out: Option<LeaveOut<'a, T>>,
     control: &'a Control,
 }
 
@@ -59,16 +58,14 @@ pub(crate) fn engines<'a, T: Working>(
     control: &'a Control,
 ) -> Result<Vec<PathEngine<'a, T>>> {
     let starts = constant_starts(shared, &weights.iter().map(|weight| &weight[..]).collect::<Vec<_>>(), control)?;
-    let engine = |(weight, start): (&Arc<[f64]>, Point)| PathEngine::new(shared, weight.clone(), start, control);
+    let engine = |(weight, constant): (&Arc<[f64]>, Point)| {
+        let (weight, solver) = (weight.clone(), BoxSolver::default());
+        PathEngine { shared, weight, constant, solver, leave_out: None, control }
+    };
     Ok(weights.iter().zip(starts).map(engine).collect())
 }
 
 impl<'a, T: Working> PathEngine<'a, T> {
-    /// A path with these weights, which starts from their constant model.
-    fn new(shared: &'a Shared<'a, T>, weight: Arc<[f64]>, constant: Point, control: &'a Control) -> Self {
-        Self { shared, weight, constant, solver: BoxSolver::default(), leave_out: None, control }
-    }
-
     fn problem(&self, c: f64) -> BoxQp<'a, T> {
         BoxQp::new(self.shared.gram, &self.shared.diagonal, &self.shared.kinks, &self.weight, c)
     }
@@ -132,27 +129,17 @@ impl<T: Working> Engine for PathEngine<'_, T> {
     }
 
     fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
-        let (shared, n) = (self.shared, whole.beta.len());
-        if self.leave_out.as_ref().is_none_or(|(at, _)| *at != c) {
-            let (beta, f) = (whole.beta.to_vec(), whole.f.to_vec());
-            let mut full = Point { beta, f, b: whole.b, noise: 0.0, eager: Vec::new() };
-            full.beta.resize(padded(n), 0.0);
-            full.f.resize(padded(n), 0.0);
-            self.leave_out = Some((c, LeaveOut::new(shared, rows.weight, c, full)));
+        if !self.leave_out.as_ref().is_some_and(|at| at.is_at(c)) {
+            self.leave_out = Some(LeaveOut::new(self.shared, rows.weight, c, whole));
         }
-        let Some((_, leave_out)) = &mut self.leave_out else { return Ok(Vec::new()) };
+        let Some(leave_out) = &mut self.leave_out else { return Ok(Vec::new()) };
         let mut answers = Vec::with_capacity(units.len());
         for &u in units {
             self.control.check()?;
             if self.control.out_of_time() {
                 break;
             }
-            let (solved, b, outcome) = leave_out.solve(u, rows.remaining(u), self.control)?;
-            let (mut beta, mut f) =
-                solved.map_or_else(|| (whole.beta.to_vec(), whole.f.to_vec()), |point| (point.beta, point.f));
-            beta.truncate(n);
-            f.truncate(n);
-            answers.push(WithoutOne { beta, f: Some(f), b, outcome });
+            answers.push(leave_out.solve(u, rows.remaining(u), self.control)?);
         }
         Ok(answers)
     }

@@ -3,7 +3,7 @@
 use crate::kernel::gram::{Gram, PADDING, padded};
 use crate::loss::scalar::Kinks;
 use crate::numeric::entry::Entry;
-use crate::numeric::simd::{largest, sum_in_lanes, sums, vectorise};
+use crate::numeric::simd::{largest, sum_of_rows, sums, vectorise};
 
 /// (P) for a piecewise-linear loss at one C, as its dual box QP
 ///
@@ -125,15 +125,10 @@ impl<'a, T: Entry> BoxQp<'a, T> {
 
     /// How many rows stand strictly between two levels.
     pub fn count_inside(&self, beta: &[f64]) -> usize {
-        let [count] = vectorise(
+        let [count] = sum_of_rows(
+            [beta, &self.lo, &self.mid, &self.hi],
             #[inline(always)]
-            || {
-                sum_in_lanes(
-                    [beta, &self.lo, &self.mid, &self.hi],
-                    #[inline(always)]
-                    |[beta, lo, mid, hi]| [if beta > lo && beta < hi && beta != mid { 1.0 } else { 0.0 }],
-                )
-            },
+            |[beta, lo, mid, hi]| [if beta > lo && beta < hi && beta != mid { 1.0 } else { 0.0 }],
         );
         count as usize
     }

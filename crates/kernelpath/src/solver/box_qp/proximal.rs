@@ -42,7 +42,6 @@ pub(crate) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
     let centre = point.beta.clone();
     let mut z = point.beta.clone();
     let mut factor: Option<KktFactor<f64>> = None;
-    let width = (0..n).map(|i| qp.hi[i] - qp.lo[i]).fold(0.0, f64::max);
     let mut newton = 0;
     while newton < STEPS_PER_CENTRE {
         control.check()?;
@@ -99,7 +98,7 @@ pub(crate) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
         }
         point.b += t * direction.b;
         point.noise += direction.noise;
-        if t == 0.0 || largest <= 1e-12 * width {
+        if t == 0.0 || largest <= 1e-12 * qp.width() {
             break;
         }
     }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::kernel::gram::PADDING;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::Entry;
-use crate::numeric::simd::{sum_in_lanes, sums, vectorise};
+use crate::numeric::simd::{sum_of_rows, sums, vectorise};
 use crate::observe::Control;
 use crate::solver::box_qp::active_set::ActiveSet;
 use crate::solver::box_qp::problem::{BoxQp, Point, margin};
@@ -44,17 +44,12 @@ const FAR_WORSE: f64 = 10.0;
 
 /// The solver for piecewise-linear losses: active-set rounds from the extrapolated start; SMO when
 /// few rows are free or the rounds do not settle; proximal steps when both fail.
+#[derive(Default)]
 pub(crate) struct BoxSolver<T> {
     active_set: ActiveSet<T>,
     smo: smo::Workspace,
     /// Whether the last problem took proximal steps of a large σ: the next one begins with them.
     is_steep: bool,
-}
-
-impl<T> Default for BoxSolver<T> {
-    fn default() -> Self {
-        Self { active_set: ActiveSet::default(), smo: smo::Workspace::default(), is_steep: false }
-    }
 }
 
 /// Dual objective and gap of a dual-feasible point.
@@ -320,11 +315,15 @@ fn violation_target<T>(qp: &BoxQp<T>, dual: f64, tol: f64) -> f64 {
     0.5 * tol * dual.abs() / qp.total_weight
 }
 
-fn dual_value<T: Entry>(qp: &BoxQp<T>, point: &Point) -> f64 {
-    vectorise(
+fn dual_value<T>(qp: &BoxQp<T>, point: &Point) -> f64 {
+    sum_of_rows(
+        [&point.beta, &point.f, &qp.mid, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        || dual_objective(qp, &point.beta, &point.f),
-    )
+        |[beta, f, mid, kink_low, kink_high]| {
+            let above = (beta - mid).max(0.0);
+            [kink_low * (beta - above) + kink_high * above - 0.5 * beta * f]
+        },
+    )[0]
 }
 
 /// Dual objective and gap at the best intercept, which is stored in the point.
@@ -337,24 +336,15 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
     let (top, bottom) = kkt_interval(qp, &point.beta, &point.f);
     let mut best = Judgement { dual, gap: f64::INFINITY };
     let try_b = |b: f64, best: &mut Judgement, point: &mut Point| {
-        let gap = vectorise(
-            #[inline(always)]
-            || gap_at(qp, &point.beta, &point.f, b),
-        );
+        let gap = gap_at(qp, point, b);
         if gap < best.gap {
             best.gap = gap;
             point.b = b;
         }
     };
     if !(top.is_finite() && bottom.is_finite()) {
-        let finite = if top.is_finite() {
-            top
-        } else if bottom.is_finite() {
-            bottom
-        } else {
-            0.0
-        };
-        try_b(finite, &mut best, point);
+        let finite = [top, bottom].into_iter().find(|b| b.is_finite());
+        try_b(finite.unwrap_or(0.0), &mut best, point);
         return best;
     }
     try_b(0.5 * (top + bottom), &mut best, point);
@@ -363,11 +353,7 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
         let (mut low, mut high) = (bottom, top);
         for _ in 0..20 {
             let b = 0.5 * (low + high);
-            let pull = vectorise(
-                #[inline(always)]
-                || pull_at(qp, &point.f, b),
-            );
-            if pull > 0.0 { low = b } else { high = b }
+            if pull_at(qp, &point.f, b) > 0.0 { low = b } else { high = b }
         }
         try_b(0.5 * (low + high), &mut best, point);
     }
@@ -397,22 +383,9 @@ fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) 
     )
 }
 
-#[inline(always)]
-fn dual_objective<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> f64 {
-    sum_in_lanes(
-        [beta, f, &qp.mid, &qp.kink_low, &qp.kink_high],
-        #[inline(always)]
-        |[beta, f, mid, kink_low, kink_high]| {
-            let above = (beta - mid).max(0.0);
-            [kink_low * (beta - above) + kink_high * above - 0.5 * beta * f]
-        },
-    )[0]
-}
-
-#[inline(always)]
-fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
-    sum_in_lanes(
-        [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
+fn gap_at<T>(qp: &BoxQp<T>, point: &Point, b: f64) -> f64 {
+    sum_of_rows(
+        [&point.beta, &point.f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
         |[beta, f, lo, mid, hi, kink_low, kink_high]| {
             let g = f + b;
@@ -427,9 +400,8 @@ fn gap_at<T>(qp: &BoxQp<T>, beta: &[f64], f: &[f64], b: f64) -> f64 {
 }
 
 /// Σ β*(b): the sum of the slopes that the rows' losses want at that intercept.
-#[inline(always)]
 fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
-    sum_in_lanes(
+    sum_of_rows(
         [f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
         |[f, lo, mid, hi, kink_low, kink_high]| {

@@ -8,12 +8,14 @@
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matmul};
+use faer::linalg::solvers::DenseSolveCore;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::error::Result;
 use crate::numeric::cholesky::Cholesky;
 use crate::numeric::simd::vectorise;
 use crate::observe::Control;
+use crate::solver::newton::smooth::CurvatureRoot;
 
 /// Rows that are projected at once.
 const PROJECTED_ROWS: usize = 256;
@@ -60,21 +62,6 @@ impl Curvature {
         }
     }
 
-    /// Av.
-    pub fn times(&self, v: &[f64]) -> Vec<f64> {
-        let mut v = v.to_vec();
-        self.project(&mut v);
-        v.iter_mut().zip(&self.root).for_each(|(v, s)| *v *= s);
-        v
-    }
-
-    /// Aᵀf.
-    pub fn transposed_times(&self, f: &[f64]) -> Vec<f64> {
-        let mut v: Vec<f64> = f.iter().zip(&self.root).map(|(f, s)| s * f).collect();
-        self.project(&mut v);
-        v
-    }
-
     /// Aᵀ(1bᵀ).
     pub fn of_intercepts(&self, b: &[f64]) -> Vec<f64> {
         let mut v = self.root.clone();
@@ -93,14 +80,32 @@ impl Curvature {
     }
 }
 
+impl CurvatureRoot for Curvature {
+    fn times(&self, v: &[f64]) -> Vec<f64> {
+        let mut v = v.to_vec();
+        self.project(&mut v);
+        v.iter_mut().zip(&self.root).for_each(|(v, s)| *v *= s);
+        v
+    }
+
+    fn transposed_times(&self, f: &[f64]) -> Vec<f64> {
+        let mut v: Vec<f64> = f.iter().zip(&self.root).map(|(f, s)| s * f).collect();
+        self.project(&mut v);
+        v
+    }
+}
+
 /// J⁻¹ for one problem.
 pub(crate) struct Coupled<'a> {
+    curvature: &'a Curvature,
     factor: MatRef<'a, f64>,
     inner: Cholesky<f64>,
+    /// (NᵀM⁻¹N)⁻¹ on vectors of sum 0, where M is the preconditioner.
+    projection: Mat<f64>,
 }
 
 impl<'a> Coupled<'a> {
-    pub fn new(factor: MatRef<'a, f64>, curvature: &Curvature, control: &Control) -> Result<Self> {
+    pub fn new(factor: MatRef<'a, f64>, curvature: &'a Curvature, control: &Control) -> Result<Self> {
         let (n, rank, classes) = (factor.nrows(), factor.ncols(), curvature.classes());
         let order = rank * classes;
         let mut inner = Mat::<f64>::zeros(order, order);
@@ -127,11 +132,32 @@ impl<'a> Coupled<'a> {
             column.copy_from_slice(&inner.col_as_slice(q)[..=q]);
             column[q] += 1.0;
         })?;
-        Ok(Self { factor, inner })
+        let mut coupled = Self { curvature, factor, inner, projection: Mat::identity(classes, classes) };
+        let mut normal = Mat::<f64>::zeros(classes, classes);
+        for c in 0..classes {
+            let mut class = vec![0.0; classes];
+            class[c] = 1.0;
+            let sums = curvature.sums(&coupled.apply(&curvature.of_intercepts(&class)));
+            normal.col_as_slice_mut(c).copy_from_slice(&sums);
+        }
+        // N1 = 0: the component along 1 does not matter, so any value will do for it.
+        let size = (0..classes).map(|c| normal[(c, c)]).sum::<f64>() / classes as f64;
+        coupled.projection =
+            Mat::<f64>::from_fn(classes, classes, |c, d| normal[(c, d)] + size).partial_piv_lu().inverse();
+        Ok(coupled)
+    }
+
+    /// Nb, for the b with NᵀM⁻¹Nb = `sums`, and that b.
+    pub fn balanced(&self, sums: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let classes = 0..sums.len();
+        let of_class = |c: usize| classes.clone().map(|d| self.projection[(c, d)] * sums[d]).sum();
+        let b: Vec<f64> = classes.clone().map(of_class).collect();
+        (self.curvature.of_intercepts(&b), b)
     }
 
     /// Applies the preconditioner to v.
-    pub fn apply(&self, curvature: &Curvature, v: &[f64]) -> Vec<f64> {
+    pub fn apply(&self, v: &[f64]) -> Vec<f64> {
+        let curvature = self.curvature;
         let (n, rank, classes) = (self.factor.nrows(), self.factor.ncols(), curvature.classes());
         let scaled = curvature.times(v);
         let mut inner = vec![0.0; rank * classes];

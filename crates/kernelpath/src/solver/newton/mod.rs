@@ -4,6 +4,7 @@ pub(crate) mod coupled;
 pub(crate) mod descent;
 pub(crate) mod gradients;
 pub(crate) mod multiclass;
+pub(crate) mod one_value;
 pub(crate) mod precondition;
 pub(crate) mod smooth;
 pub(crate) mod starts;

@@ -1,97 +1,126 @@
-//! Newton's method as an engine: all folds of a smooth loss at one C.
+//! What Newton's method needs of a loss on K, and the problems that it works on.
 
 use std::sync::Arc;
 
-use crate::certify::ledger::{Judged, Taken};
-use crate::certify::record::Outcome;
-use crate::error::Result;
-use crate::loss::intercept::best_intercept;
-use crate::numeric::cholesky::Working;
-use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
-use crate::solver::newton::descent::{Column, Newton};
-use crate::solver::newton::starts::{GAP_BETWEEN, LONGEST_LEAP, mixtures};
+use crate::certify::ledger::Judge;
+use crate::certify::record::{Outcome, Settings, Status};
+use crate::error::{Error, Result};
+use crate::observe::Control;
+use crate::solver::engine::{LeftOutRows, Whole};
 
-/// How often problems are solved and certified at one C.
-pub(crate) const NEWTON_ATTEMPTS: usize = 3;
+/// A problem in work: β, f = Kβ to working precision, b. A loss of several classes has β and f class after class, and
+/// one b for each.
+#[derive(Clone)]
+pub(crate) struct Column {
+    pub weight: Arc<[f64]>,
+    pub beta: Vec<f64>,
+    pub f: Vec<f64>,
+    pub b: Vec<f64>,
+    pub outcome: Outcome,
+    /// The relative gap, where β is dual feasible.
+    pub gap: f64,
+    /// The sum of the rows' Fenchel–Young terms, and the objective, as they were when last computed.
+    pub mismatch: f64,
+    pub primal: f64,
+    /// Best gap so far, and steps since it halved.
+    pub best: (f64, usize),
+    /// Whether the last direction led nowhere. The next one then uses the bound on the curvature, with which a
+    /// direction always leads down.
+    pub majorise: bool,
+}
 
-impl<T: Working> Newton<'_, T> {
-    /// The best constant model.
-    fn constant(&self, weight: &Arc<[f64]>) -> Column {
-        let zeros = vec![0.0; self.shared.y.len()];
-        let b = best_intercept(self.shared.loss, &self.shared.y, weight, &zeros, 0.0);
-        Column::new(weight.clone(), zeros.clone(), zeros, b)
+impl Column {
+    pub fn new(weight: Arc<[f64]>, beta: Vec<f64>, f: Vec<f64>, b: Vec<f64>) -> Self {
+        let outcome = Outcome { status: Status::NotRun, steps: 0 };
+        let (gap, best) = (f64::INFINITY, (f64::INFINITY, 0));
+        Self { weight, beta, f, b, outcome, gap, mismatch: f64::INFINITY, primal: 0.0, best, majorise: false }
+    }
+
+    /// Moves t of the way along a direction.
+    pub fn advance(&mut self, direction: &Direction, t: f64) {
+        let add = |values: &mut [f64], along: &[f64]| {
+            values.iter_mut().zip(along).for_each(|(value, d)| *value += t * d);
+        };
+        add(&mut self.beta, &direction.beta);
+        add(&mut self.f, &direction.f);
+        add(&mut self.b, &direction.b);
     }
 }
 
-impl<T: Working> Engine for Newton<'_, T> {
-    type Point = Column;
+/// A, with AAᵀ the curvature of the loss at every row.
+pub(crate) trait CurvatureRoot: Send + Sync {
+    /// Av.
+    fn times(&self, v: &[f64]) -> Vec<f64>;
+    /// Aᵀf.
+    fn transposed_times(&self, f: &[f64]) -> Vec<f64>;
+}
 
-    fn remembers(&self) -> usize {
-        3
-    }
+/// The Newton system of a column.
+pub(crate) struct System<A> {
+    pub root: A,
+    /// θ − β.
+    pub residual: Vec<f64>,
+    /// −Σθ, for each class.
+    pub constraint: Vec<f64>,
+    /// The gap that is small enough.
+    pub enough: f64,
+}
 
-    fn leap(&self, last: f64) -> Option<Leap> {
-        // Below this C, every row stands close to the constant model.
-        let n = self.shared.gram.n();
-        let easy = 1.0 / self.shared.diagonal[..n].iter().fold(f64::MIN_POSITIVE, |a, d| a.max(*d));
-        Some(Leap { from: last.max(easy), longest: LONGEST_LEAP })
-    }
+/// A direction: Δβ, KΔβ, Δb.
+pub(crate) struct Direction {
+    pub beta: Vec<f64>,
+    pub f: Vec<f64>,
+    pub b: Vec<f64>,
+    pub passes: usize,
+}
 
-    fn constants(&mut self) -> Result<Vec<Column>> {
-        Ok(self.weights.iter().map(|weight| self.constant(weight)).collect())
-    }
+/// A smooth loss on K. Every `c` is the C at which problems are solved.
+pub(crate) trait Smooth: Judge + Send + Sync + Sized {
+    type Root: CurvatureRoot;
+    /// The preconditioners, and how strong they had to be so far.
+    type Preconditioners: Send + Sync;
 
-    fn start(&self, past: &[(f64, &Column)], c: f64) -> Column {
-        let (cs, known): (Vec<f64>, Vec<&Column>) = past.iter().copied().unzip();
-        self.mixed(&known, &mixtures(&cs, c), c)
-    }
+    /// A Newton step is solved until its gap is at most `STEP_GAP` times the gap before it, or `LAST_GAP` times the
+    /// wanted gap.
+    const STEP_GAP: f64;
+    const LAST_GAP: f64;
+    /// From how many of the last solutions the next start is made.
+    const REMEMBERS: usize;
 
-    fn solve(&mut self, jobs: &mut [Job<Column>], goal: Goal) -> Result<()> {
-        let tol = self.shared.settings.tol;
-        let tol = if goal == Goal::Answer { tol } else { tol.max(GAP_BETWEEN) };
-        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-            let c = of_c[0].c;
-            let mut columns: Vec<&mut Column> = of_c.iter_mut().map(|job| &mut job.point).collect();
-            self.descend(&mut columns, c, tol)?;
-        }
-        Ok(())
-    }
+    fn settings(&self) -> Settings;
+    fn largest_diagonal(&self) -> f64;
+    fn preconditioners(&self, control: &Control) -> Result<Self::Preconditioners>;
 
-    fn outcome(&self, column: &Column) -> Outcome {
-        column.outcome
-    }
+    /// The intercepts of the best constant model.
+    fn constant(&self, weight: &[f64]) -> Vec<f64>;
+    /// The best intercepts for f as it stands.
+    fn best_intercepts(&self, column: &Column, c: f64) -> Vec<f64>;
+    /// The objective.
+    fn primal(&self, column: &Column, c: f64) -> f64;
+    /// The sum of the rows' Fenchel–Young terms, t of the way along a direction. It is the gap where β is dual feasible.
+    /// Elsewhere β is made feasible, and the sum includes a price for that.
+    fn mismatch(&self, column: &Column, direction: &Direction, c: f64, t: f64) -> f64;
+    /// How fast the losses fall along a direction, t of the way along it.
+    fn pull(&self, column: &Column, direction: &Direction, c: f64, t: f64) -> f64;
+    /// Computes the mismatch where the column stands, and its objective unless [`find_gap`](Self::find_gap) does.
+    fn measure(&self, column: &mut Column, c: f64);
+    /// Computes the relative gap. May change β by its rounding error, and if the gap is at most `tol` by what makes β dual
+    /// feasible.
+    fn find_gap(&self, column: &mut Column, c: f64, tol: f64);
 
-    fn solution(&self, column: &Column) -> (Vec<f64>, Vec<f64>) {
-        (column.beta.clone(), vec![column.b])
-    }
+    /// The root of the curvature, and θ.
+    fn linearised(&self, column: &Column, c: f64) -> (Self::Root, Vec<f64>);
+    /// Solves the systems. `is_first` is true in the first step at a C.
+    fn directions(
+        &self,
+        preconditioners: &mut Self::Preconditioners,
+        systems: &[System<Self::Root>],
+        is_first: bool,
+        control: &Control,
+    ) -> Result<Vec<Direction>>;
 
-    fn take(&self, column: &mut Column, _: f64, f: &[f64], _: &[f64]) -> Option<Taken> {
-        column.f.copy_from_slice(f);
-        None
-    }
-
-    fn learn(&self, column: &mut Column, judged: &Judged) {
-        if judged.is_constant {
-            column.f.fill(0.0);
-        }
-    }
-
-    fn attempts(&self) -> usize {
-        NEWTON_ATTEMPTS
-    }
-
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
-        let start = |&u: &usize| {
-            let (mut beta, mut f) = (whole.beta.to_vec(), whole.f.to_vec());
-            let weight = rows.weight[u];
-            let change = if weight > 0.0 { beta[u] * (rows.remaining(u) / weight - 1.0) } else { 0.0 };
-            beta[u] += change;
-            self.shared.gram.add_rows(&[u], &[change], &mut f);
-            Column::new(rows.without(u).into(), beta, f, whole.b)
-        };
-        let mut columns: Vec<Column> = units.iter().map(start).collect();
-        self.descend(&mut columns.iter_mut().collect::<Vec<_>>(), c, self.shared.settings.tol)?;
-        let answer = |Column { beta, b, outcome, .. }| WithoutOne { beta, f: None, b, outcome };
-        Ok(columns.into_iter().map(answer).collect())
+    /// Where the problem starts that leaves out a row of unit `u`.
+    fn without(&self, _whole: &Whole, _rows: &LeftOutRows, _u: usize) -> Result<Column> {
+        Err(Error::NoLeaveOneOut)
     }
 }
