@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::device::Device;
 use crate::device::cpu::Cpu;
@@ -163,7 +163,7 @@ fn made<L: Launcher>(choice: DeviceChoice, open: impl FnOnce() -> std::result::R
     let launcher = opened.map_err(|failure| failure.error(choice.to_string(), 0, 0))?;
     let device = Arc::new(Accelerator::new(launcher, choice.to_string(), None));
     let counted = device.clone();
-    Ok(Opened { choice, device, traffic: Box::new(move || counted.traffic()) })
+    Ok(Opened { choice, others: Vec::new(), device, traffic: Box::new(move || counted.traffic()) })
 }
 
 /// A broken driver may lack functions that its interface promises. What its bindings then say by a panic is an error here.
@@ -177,11 +177,16 @@ fn guarded<R>(work: impl FnOnce() -> R) -> std::result::Result<R, String> {
 /// A device that stays open for the life of the process, with its compiled kernels.
 struct Opened {
     choice: DeviceChoice,
+    /// Other choices that turned out to mean this device.
+    others: Vec<DeviceChoice>,
     device: Arc<dyn Device>,
     traffic: Box<dyn Fn() -> Traffic + Send>,
 }
 
 static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
+
+/// What `auto` means, once it was asked for.
+static BEST: OnceLock<DeviceChoice> = OnceLock::new();
 
 /// The process that spoke to the drivers first; 0 for none. What they keep does not survive a fork.
 static SPEAKER: AtomicU32 = AtomicU32::new(0);
@@ -240,21 +245,26 @@ impl DeviceChoice {
     pub(crate) fn open(self) -> Result<Arc<dyn Device>> {
         match self {
             Self::Cpu => Ok(Arc::new(Cpu)),
-            Self::Auto => Ok(Self::best()),
+            Self::Auto => BEST.get_or_init(Self::best).open(),
             Self::OpenCl(number) => self.open_by_driver(Kind::OpenCl, number),
             Self::Cuda(number) => self.open_by_driver(Kind::Cuda, number),
         }
     }
 
     /// The first device that is not the processor and can be opened, or else the processor.
-    fn best() -> Arc<dyn Device> {
+    fn best() -> Self {
         let mut found = devices().into_iter().filter(|info| !info.is_processor && info.problem.is_none());
-        found.find_map(|info| info.choice.open().ok()).unwrap_or_else(|| Arc::new(Cpu))
+        found.find(|info| info.choice.open().is_ok()).map_or(Self::Cpu, |info| info.choice)
     }
 
     fn open_by_driver(self, kind: Kind, number: Option<usize>) -> Result<Arc<dyn Device>> {
         if !talks_to_drivers() {
             return Err(Error::DeviceForked { device: self.to_string() });
+        }
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |opened: &&Opened| opened.choice == self || opened.others.contains(&self);
+        if let Some(opened) = opened.iter().find(known) {
+            return Ok(opened.device.clone());
         }
         let facts = kind.facts().map_err(|missing| self.unavailable(&missing))?;
         let first = |is_good: &dyn Fn(&Facts) -> bool| facts.iter().position(is_good);
@@ -268,11 +278,12 @@ impl DeviceChoice {
             Some(_) => {}
         }
         let choice = kind.choice(Some(chosen));
-        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(opened) = opened.iter().find(|opened| opened.choice == choice) {
+        if let Some(opened) = opened.iter_mut().find(|opened| opened.choice == choice) {
+            opened.others.push(self);
             return Ok(opened.device.clone());
         }
-        let new = kind.open(chosen)?;
+        let mut new = kind.open(chosen)?;
+        new.others.push(self);
         let device = new.device.clone();
         opened.push(new);
         Ok(device)
@@ -323,6 +334,12 @@ mod tests {
                 let (one, other) = (info.choice.open().unwrap(), info.choice.open().unwrap());
                 // Opened once, and kept.
                 assert!(Arc::ptr_eq(&one, &other) || info.choice == DeviceChoice::Cpu);
+                let first = info.choice.kind().filter(|kind| kind.choice(Some(0)) == info.choice);
+                if let Some(kind) =
+                    first.filter(|_| all.iter().filter(|other| other.choice.kind() == first).count() == 1)
+                {
+                    assert!(Arc::ptr_eq(&one, &kind.choice(None).open().unwrap()));
+                }
                 let before = device_traffic(info.choice);
                 one.upload(2, &[vec![1.0, 2.0]]).unwrap();
                 let after = device_traffic(info.choice);
