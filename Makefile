@@ -38,13 +38,27 @@ test-quick: $(VENV)/.created ## a verdict after a change: the core of the Rust a
 	@cp target/debug/lib_core.so $(QUICK)/kernelpath/_core.abi3.so
 	PYTHONPATH=$(QUICK) $(BIN)/python -m pytest -q $(addprefix python/tests/test_,$(QUICK_TESTS))
 
-test-rust: $(BUILT) ## Rust unit, integration and documentation tests, and the example programs
+# Devices are tested on OpenCL where there is a driver (Debian: pocl-opencl-icd runs on the processor), and on a stand-in for
+# CUDA's driver, which needs Linux on x86-64 and g++.
+STANDIN := $(CURDIR)/.cuda/standin
+ON_STANDIN := $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(shell command -v g++ >/dev/null && echo yes))
+WITH_STANDIN := LD_LIBRARY_PATH=$(STANDIN) KERNELPATH_DEVICES=cuda KERNELPATH_REQUIRE_DEVICES=cuda
+$(STANDIN)/.built: $(wildcard crates/kernelpath/tests/standin/*) | cuda-headers
+	sh crates/kernelpath/tests/standin/build.sh $(STANDIN) $(CURDIR)/.cuda/13/include
+	@touch $@
+
+test-rust: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Rust unit, integration and documentation tests, and the example programs
+	@test -n "$$(ls /etc/OpenCL/vendors 2>/dev/null)" || \
+	  echo "No OpenCL driver: its tests are skipped. Install: sudo apt-get install -y pocl-opencl-icd ocl-icd-libopencl1"
 	cargo test --release -p kernelpath
+	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --lib device::)
+	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --test devices)
 	@for example in $(RUST_EXAMPLES); do \
 	  echo "example $$example"; cargo run --quiet --release -p kernelpath --example $$example || exit 1; done
 
-test-python: $(BUILT) ## Python tests
+test-python: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Python tests
 	$(BIN)/python -m pytest -q
+	$(if $(ON_STANDIN),$(WITH_STANDIN) $(BIN)/python -m pytest -q python/tests/test_devices.py)
 
 test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
 	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)

@@ -11,6 +11,7 @@ the lowest share of models that are certified.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-ROUNDS = 5
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
 
 # Cases on data of the paper's mixture: the name of the estimator, and what is set beside the path. The number of rows
 # follows the name, as in sim5000.

@@ -29,8 +29,9 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+import kernelpath
 from data import libsvm_data, sparse_libsvm_data, unpacked
-from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelSVC
+from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelSVC, _core
 from kernelpath.datasets import make_mixture
 from measure import FOLDS, GRID, SEED, TOL, NotAvailable, fit, median_seconds, peak_memory
 from peers import liquid_seconds, scikit_learn_seconds, torchkm
@@ -422,6 +423,41 @@ def sparse_gram(quick: bool) -> Row:
         "≤ 1.5 ×",
         ratio <= 1.5,
     )
+
+
+@case("devices")
+def devices(quick: bool) -> Row:
+    """What a device is asked to do: launches, bytes moved, and bytes moved per row and launch at n and 2n rows"""
+    found = [device.name for device in kernelpath.devices() if device.name != "cpu" and device.problem is None]
+    if not found:
+        raise NotAvailable("no device but the processor is usable: kernelpath.devices() says why")
+    methods: dict[str, tuple[Any, dict[str, Any]]] = {
+        "hinge, spectral": (KernelSVC, {"solver": "spectral"}),
+        "logistic, Newton": (KernelLogistic, {"solver": "newton"}),
+        "logistic, rank 50": (KernelLogistic, {"low_rank": True, "n_landmarks": 50}),
+    }
+    parts, kept = [], True
+    for name, (estimator, settings) in methods.items():
+        small, large = (device_counts(estimator, n, found[0], settings) for n in ((100, 200) if quick else (150, 300)))
+        kept &= large["row"] <= 2.0 * small["row"]
+        parts.append(
+            f"{name}: {large['launches']:.0f} launches, {large['up']:.1f} MB up, {large['down']:.1f} MB down, "
+            f"{small['row']:.0f} and {large['row']:.0f} bytes per row and launch"
+        )
+    return Row(f"devices, {found[0]}", "; ".join(parts), bar="bytes per row and launch do not grow", passed=kept)
+
+
+def device_counts(estimator: Any, n: int, device: str, settings: dict[str, Any]) -> dict[str, float]:
+    """Of one fit; bytes per row and launch are those that ten C's add to five."""
+    X, y = make_mixture(n, 5, random_state=SEED)
+    counts = []
+    for n_Cs in (5, 10):
+        before = _core.device_traffic(device) or (0, 0, 0)
+        estimator(Cs=GRID[::5][:n_Cs], cv=5, device=device, gamma=0.5, **settings).fit(X, y)
+        counts.append(np.subtract(_core.device_traffic(device), before))
+    launches, up, down = counts[1]
+    more = counts[1] - counts[0]
+    return {"launches": launches, "up": up / MB, "down": down / MB, "row": (more[1] + more[2]) / n / max(more[0], 1)}
 
 
 @case("growth")

@@ -17,7 +17,7 @@ from recorded import CASES, FEATURES, LARGE, contradictions, outcome, recorded
 from sklearn.base import clone
 
 import kernelpath
-from kernelpath import KernelLogistic, KernelSVC, NystromFeatures
+from kernelpath import KernelLogistic, KernelSVC, _core
 from kernelpath.datasets import make_mixture
 
 DEVICES = os.environ.get("KERNELPATH_DEVICES", "opencl").split(",")
@@ -103,12 +103,6 @@ def test_predictions_of_many_rows_run_there(device):
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * np.abs(model.dual_coef_).sum())
 
 
-def test_features(device):
-    X, _ = make_mixture(300, 5, random_state=0)
-    features = NystromFeatures(n_landmarks=40, random_state=0).fit(X)
-    assert features.transform(X).shape == (300, features.rank_)
-
-
 def test_models_need_no_device(device):
     X, y = make_mixture(100, 3, random_state=0)
     model = KernelSVC(Cs=[0.1, 1.0], cv=3, device=device).fit(X, y)
@@ -164,6 +158,36 @@ def test_a_time_budget_ends_a_fit(device, options):
         model.fit(X, y)
     assert time.perf_counter() - started < 20.0
     assert "not_run" in model.status_
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (KernelSVC, {"solver": "spectral", "dtype": "float32"}),
+        (KernelLogistic, {"solver": "spectral", "dtype": "float64"}),
+        (KernelLogistic, {"solver": "newton"}),
+        (KernelSVC, {"low_rank": True, "n_landmarks": 20}),
+    ],
+    ids=str,
+)
+def test_bytes_of_a_step_do_not_grow_with_the_square_of_the_rows(device, estimator, options):
+    """What a fit with ten C's moves beyond one with five, per step: vectors, so proportional to the rows."""
+
+    def moved(n):
+        X, y = make_mixture(n, 4, random_state=0)
+        seen = []
+        for Cs in (np.logspace(-1, 1, 5), np.logspace(-1, 3, 10)):
+            before = _core.device_traffic(device) or (0, 0, 0)
+            model = estimator(Cs=Cs, cv=3, device=device, gamma=0.5, **options).fit(X, y)
+            launches, up, down = np.subtract(_core.device_traffic(device), before)
+            seen.append((up + down, launches, model.n_iter_.sum()))
+        (few_bytes, *_), (many_bytes, launches, steps) = seen
+        assert launches > 0
+        assert steps > 0
+        return (many_bytes - few_bytes) / launches
+
+    small, large = moved(75), moved(300)
+    assert large < 8 * small, f"{small:.0f} bytes a launch became {large:.0f}"
 
 
 def test_a_device_that_is_not_there():

@@ -46,12 +46,28 @@ def test_demo_runs(tmp_path):
     assert picture.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", [name for name in kernelpath.__all__ if not name.endswith("Warning")])
+def check_example(name):
+    """The object of that name, once its example ran."""
+    found = getattr(kernelpath, name)
+    (test,) = [test for test in doctest.DocTestFinder(recurse=False).find(found, name) if test.examples]
+    assert doctest.DocTestRunner().run(test).failed == 0
+    return found
+
+
+FUNCTIONS = [name for name in kernelpath.__all__ if inspect.isfunction(getattr(kernelpath, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_example_of_function(name):
+    check_example(name)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in kernelpath.__all__ if not name.endswith("Warning") and name not in FUNCTIONS]
+)
 def test_docstring(name):
     """Its example runs, and each parameter and attribute is described, none that is not there."""
-    kind = getattr(kernelpath, name)
-    (test,) = [test for test in doctest.DocTestFinder(recurse=False).find(kind, name) if test.examples]
-    assert doctest.DocTestRunner().run(test).failed == 0
+    kind = check_example(name)
     assert re.findall(r"\{\w+\}", kind.__doc__) == []
 
     before, attributes = kind.__doc__.split("    Attributes\n")

@@ -75,7 +75,7 @@ BAD_PARAMETERS = [
     ({"scoring": ["accuracy"]}, TypeError, "scoring must be None, the name of a scorer or a callable"),
     ({"scoring": "neg_log_loss"}, ValueError, "needs predict_proba, .* fold does not have; use probability=True"),
     ({"device": "gpu"}, ValueError, "device='gpu' is not available; available: 'cpu', 'auto'"),
-    ({"device": "cuda:7"}, RuntimeError, "\"cuda:7\" cannot be used: .*available are cpu"),
+    ({"device": "cuda:7"}, RuntimeError, '"cuda:7" cannot be used: .*available are cpu'),
     ({"device": None}, TypeError, "device must be a string, such as 'cpu', 'auto', 'cuda' or 'opencl:1', got None"),
     ({"solver": "smo"}, ValueError, "solver='smo' is not available; available: 'auto', 'active-set', 'newton'"),
     ({"solver": "newton"}, ValueError, "does not fit the hinge loss.*what fits: active-set"),

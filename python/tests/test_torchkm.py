@@ -278,6 +278,12 @@ def test_parameters_without_effect(kind, circles):
     np.testing.assert_array_equal(plain.alpha_, steered.alpha_)
 
 
+def test_the_device_of_platts_calibration_has_no_effect_but_must_be_one(circles):
+    assert fitted(TorchKMSVC, circles, probability=True, platt_device="cuda").platt_ is not None
+    with pytest.raises(ValueError, match="platt_device='gpu' is not available; available: 'cpu', 'auto'"):
+        fitted(TorchKMSVC, circles, platt_device="gpu")
+
+
 @pytest.mark.parametrize(("device", "ours"), [("cpu", "cpu"), ("auto", "auto"), (None, "auto")])
 def test_devices(device, ours, circles):
     assert fitted(TorchKMSVC, circles, device=device).estimator_.device == ours
@@ -286,9 +292,8 @@ def test_devices(device, ours, circles):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"device": "cuda:7"}, RuntimeError, "\"cuda:7\" cannot be used: .*available are cpu"),
+        ({"device": "cuda:7"}, RuntimeError, '"cuda:7" cannot be used: .*available are cpu'),
         ({"device": "gpu"}, ValueError, "device='gpu' is not available; available: 'cpu', 'auto'"),
-        ({"platt_device": "gpu"}, ValueError, "platt_device='gpu' is not available; available: 'cpu', 'auto'"),
         ({"low_rank": "yes"}, TypeError, "low_rank must be True or False, got 'yes'"),
         ({"low_rank": True, "num_landmarks": 0}, ValueError, "num_landmarks must be at least 1, got 0"),
         ({"low_rank": True, "nys_k": 2.5}, TypeError, "nys_k must be an integer, got 2.5"),

@@ -297,7 +297,7 @@ def test_default_landmarks_are_the_same_every_time(rows):
         ("cvknyssvm", {"sigma": -1.0}, ValueError, "sigma must be a finite number > 0, got -1.0"),
         ("cvknyqr", {"y": None}, ValueError, "cvknyqr needs y, got None"),
         ("cvknyqr", {"ulam": None}, ValueError, "cvknyqr needs ulam, got None"),
-        ("cvksvm", {"device": "cuda:7"}, RuntimeError, "\"cuda:7\" cannot be used: .*available are cpu"),
+        ("cvksvm", {"device": "cuda:7"}, RuntimeError, '"cuda:7" cannot be used: .*available are cpu'),
         ("cvksvm", {"ulam": [1.0, -1.0, 1.0]}, ValueError, r"lambda must be a finite number > 0, got -1 \(ulam\[1\]\)"),
         ("cvksvm", {"eps": 0.0}, ValueError, "eps must be a finite number > 0, got 0.0"),
         ("cvksvm", {"epsilon": 1.0}, TypeError, "unexpected keyword argument 'epsilon'"),

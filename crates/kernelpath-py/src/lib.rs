@@ -52,6 +52,13 @@ fn available_memory_py() -> Option<u64> {
     kernelpath::available_memory()
 }
 
+/// What a device that this process has opened was asked to do so far: launches, bytes up, bytes down.
+#[pyfunction]
+fn device_traffic(name: &str) -> PyResult<Option<(u64, u64, u64)>> {
+    let choice = boundary::unwrap(DeviceChoice::from_name(name))?;
+    Ok(kernelpath::device_traffic(choice).map(|traffic| (traffic.launches, traffic.up, traffic.down)))
+}
+
 /// Whether a device can have this name.
 #[pyfunction]
 fn is_device(name: &str) -> bool {
@@ -110,5 +117,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count_threads, module)?)?;
     module.add_function(wrap_pyfunction!(is_device, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
+    module.add_function(wrap_pyfunction!(device_traffic, module)?)?;
     Ok(())
 }

@@ -389,7 +389,7 @@ pub enum Error {
     },
     /// The memory of a device does not suffice.
     #[error(
-        "{} are needed on device {device:?}, but only {} of its memory can be had; use fewer rows, a smaller rank, or the device \"cpu\"",
+        "{} are needed on device {device:?}, but only {} of its memory can be had; use `.low_rank(…)`, fewer rows, a smaller rank, or the device \"cpu\"",
         human(*.need), human(*.free)
     )]
     DeviceMemory {

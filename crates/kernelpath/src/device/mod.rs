@@ -112,6 +112,14 @@ pub(crate) trait Device: Send + Sync {
     fn decomposed_rows(&self) -> usize {
         0
     }
+    /// Bytes on the device for the decomposition of a matrix of `n` rows.
+    fn decomposition_bytes(&self, _n: usize) -> u64 {
+        0
+    }
+    /// An error if this many bytes, and the work space of products beside them, are more than the device has left.
+    fn check_room(&self, _bytes: u64) -> Result<()> {
+        Ok(())
+    }
     /// The matrix of an operator, put on the device, where its products run from now on. `None` if the host multiplies
     /// it itself.
     fn hold(&self, _matrix: &Stored) -> Result<Option<Box<dyn Remote>>> {

@@ -108,6 +108,9 @@ fn described(choice: DeviceChoice, facts: Facts) -> DeviceInfo {
 
 /// What an opened device was asked to do so far; `None` if this process has not opened it.
 pub fn device_traffic(choice: DeviceChoice) -> Option<Traffic> {
+    if !talks_to_drivers() {
+        return None;
+    }
     let kind = choice.kind()?;
     let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_it =
@@ -245,6 +248,8 @@ impl DeviceChoice {
     pub(crate) fn open(self) -> Result<Arc<dyn Device>> {
         match self {
             Self::Cpu => Ok(Arc::new(Cpu)),
+            // (A lock of the parent may never open in a forked process.)
+            Self::Auto if !talks_to_drivers() => Ok(Arc::new(Cpu)),
             Self::Auto => BEST.get_or_init(Self::best).open(),
             Self::OpenCl(number) => self.open_by_driver(Kind::OpenCl, number),
             Self::Cuda(number) => self.open_by_driver(Kind::Cuda, number),

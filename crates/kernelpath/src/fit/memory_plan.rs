@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::fit::folds::Folds;
-use crate::fit::request::Request;
+use crate::fit::request::{Request, Task};
 use crate::kernel::gram::{Gram, check_plan};
 use crate::kernel::pairs::Pairs;
 use crate::loss::scalar::Loss;
@@ -37,13 +37,49 @@ pub(crate) fn on_matrix<'a, T: Working>(
     device: &dyn Device,
     n: usize,
 ) -> Result<(Option<&'a Pairs>, u64)> {
+    check_device::<T>(request, device, n)?;
     let extra = beside_matrix::<T>(request, device, n)?;
-    let outputs = request.tasks.iter().map(super::request::Task::outputs).max().unwrap_or(1);
+    let outputs = request.tasks.iter().map(Task::outputs).max().unwrap_or(1);
     let threads = if outputs > 1 { 1 } else { rayon::current_num_threads() };
     let low_rank = || planned_at_low_rank::<T>(request, device, n);
     let plan = |pairs: u64| check_plan::<T>(n, outputs * request.cs.len(), threads, extra + pairs, low_rank);
     Pairs::planned(request.pairs, n, plan)
 }
+
+/// Fails, before anything is allocated, if a device has no room for a fit on the kernel matrix of `n` units: the matrix as
+/// it is stored and, for the engines that decompose it, what that takes, and the columns of a block. Small tasks, each on
+/// its own part of the matrix, are solved side by side.
+fn check_device<T: Entry>(request: &Request, device: &dyn Device, n: usize) -> Result<()> {
+    let (mut whole, mut part, mut small) = (0, 0, 0);
+    for task in &request.tasks {
+        let Some(loss) = task.loss() else { continue };
+        let rows = task.rows.as_ref().map_or(n, |rows| rows.len().min(n));
+        let method = request.solver.method(loss, rows, device.decomposed_rows())?;
+        small += u64::from(task.rows.is_some());
+        if matches!(method, Method::Spectral | Method::ClosedForm) {
+            let columns = columns_at_once(request, device) as u64;
+            let bytes = device.decomposition_bytes(rows) + 8 * COLUMN_ON_DEVICE * rows as u64 * columns;
+            if task.rows.is_some() { part = bytes.max(part) } else { whole = bytes.max(whole) }
+        }
+    }
+    let side_by_side = small.min(rayon::current_num_threads() as u64);
+    device.check_room(Gram::<T>::bytes(n) + whole.max(side_by_side * part))
+}
+
+/// Problems in work at once: the folds and all rows; leave-one-out solves a block of them.
+fn problems_at_once(request: &Request) -> usize {
+    let folds = request.folds.splits().len();
+    1 + if request.folds == Folds::LeaveOneOut { LEFT_OUT_AT_ONCE } else { folds }
+}
+
+/// Columns of a block of the spectral engine.
+fn columns_at_once(request: &Request, device: &dyn Device) -> usize {
+    let problems = problems_at_once(request);
+    problems * neighbours(problems, device.columns())
+}
+
+/// Numbers per row of a column in work on a device: weights, coordinates, slopes, f, and what they are made from.
+const COLUMN_ON_DEVICE: u64 = 10;
 
 /// Bytes that a fit takes beside the matrix and one task on all rows: what the solvers ask for, the parts of the matrix
 /// that small tasks work on side by side, and what is kept of all tasks.
@@ -59,8 +95,7 @@ fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usiz
             whole = whole.max(softmax_bytes(rows, task.outputs(), splits.len() + 1));
             continue;
         };
-        // Leave-one-out solves a block of problems at once.
-        let problems = if request.folds == Folds::LeaveOneOut { 1 + LEFT_OUT_AT_ONCE } else { 1 + splits.len() };
+        let problems = problems_at_once(request);
         let size =
             Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows), columns: device.columns() };
         let mut solver = request.solver.method(loss, rows, device.decomposed_rows())?.extra_bytes(&size);
@@ -92,6 +127,13 @@ pub(crate) fn on_features<T: Working>(
     n: usize,
     nystrom: &Nystrom,
 ) -> Result<(Storage, u64)> {
+    let (rank, n64) = (nystrom.rank() as u64, n as u64);
+    let columns = if request.solver == Solver::Spectral {
+        COLUMN_ON_DEVICE * columns_at_once(request, device) as u64
+    } else {
+        2 * problems_at_once(request) as u64
+    };
+    device.check_room(Features::<T>::bytes(n, nystrom.rank()) + 8 * (2 * (rank + 1).pow(2) + n64 * columns))?;
     Storage::planned::<T>(n, nystrom, beside_features::<T>(request, device, n, nystrom.rank()))
 }
 

@@ -110,7 +110,13 @@ pub fn decision(
         match device.as_ref().and_then(|device| device.kernels()) {
             Some(kernels) => {
                 let rows: Vec<usize> = (0..x.nrows()).collect();
-                kernels.times(x, &rows, vectors, coef, kernel, control)
+                match kernels.times(x, &rows, vectors, coef, kernel, control) {
+                    // The processor needs no memory of a device.
+                    Err(Error::DeviceMemory { .. } | Error::DeviceFailed { .. } | Error::DeviceSize { .. }) => {
+                        kernel_times(x, vectors, coef, kernel, control)
+                    }
+                    done => done,
+                }
             }
             None => kernel_times(x, vectors, coef, kernel, control),
         }

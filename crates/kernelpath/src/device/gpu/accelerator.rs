@@ -25,6 +25,17 @@ use crate::observe::Control;
 /// against 2 flops a column at some 10¹⁴.
 const FULL_COLUMNS: usize = 192;
 
+/// Rows up to which `auto` lets the processor decompose the matrix of a device that cannot.
+const ROWS_FOR_HOST: usize = 4000;
+
+/// Bytes of an entry: of a kernel matrix, in either precision; of the matrix of a decomposition by a library of the vendor,
+/// with its work space; and of eigenvectors in both precisions.
+const OF_KERNEL: u64 = 8;
+
+const OF_EIGEN: u64 = 24;
+
+const OF_EIGENVECTORS: u64 = 12;
+
 /// A device other than the processor.
 pub(crate) struct Accelerator<L: Launcher> {
     pub machine: Arc<Machine<L>>,
@@ -162,6 +173,11 @@ impl<L: Launcher> Accelerator<L> {
         Ok(out.wrap())
     }
 
+    /// Rows of the largest matrix that the device decomposes itself: in one block, by a library of the vendor.
+    fn own_eigen_rows(&self) -> usize {
+        self.machine.launcher.eigen_rows().min((self.machine.largest() / 8).isqrt() as usize)
+    }
+
     /// The eigendecomposition by a library of the vendor, which takes the matrix in one block.
     ///
     /// It cannot be interrupted, so it runs in a thread of its own. When the fit is interrupted, the thread is left behind
@@ -238,7 +254,7 @@ impl<L: Launcher> Device for Accelerator<L> {
         control.check()?;
         let n = k.rows;
         let panels: &Panels<L> = k.of();
-        let (values, basis) = if self.machine.launcher.has_eigen(n) && panels.blocks.len() == 1 {
+        let (values, basis) = if n <= self.own_eigen_rows() {
             self.eigen_on_device(k, control)?
         } else {
             let mut host = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
@@ -408,6 +424,24 @@ impl<L: Launcher> Device for Accelerator<L> {
 
     fn columns(&self) -> usize {
         if self.machine.launcher.facts().is_processor { 0 } else { FULL_COLUMNS }
+    }
+
+    /// A device without a decomposition of its own leaves it to the processor: 9n³ flops, which take about ten seconds at
+    /// `ROWS_FOR_HOST` rows. A fit that has no room for a decomposition is solved without.
+    fn decomposed_rows(&self) -> usize {
+        let in_budget = (self.machine.budget() / (OF_KERNEL + self.decomposition_bytes(1))).isqrt() as usize;
+        self.own_eigen_rows().max(ROWS_FOR_HOST).min(in_budget)
+    }
+
+    fn decomposition_bytes(&self, n: usize) -> u64 {
+        let of_entry = if n <= self.own_eigen_rows() { OF_EIGEN } else { OF_EIGENVECTORS };
+        of_entry * (n as u64).pow(2)
+    }
+
+    fn check_room(&self, bytes: u64) -> Result<()> {
+        let (device, free) = (self.machine.choice().to_string(), self.machine.left());
+        let need = bytes.saturating_add(self.machine.products_bytes().min(bytes));
+        if need > free { Err(Error::DeviceMemory { device, need, free }) } else { Ok(()) }
     }
 
     fn double_is_slow(&self) -> bool {

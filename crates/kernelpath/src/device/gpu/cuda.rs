@@ -277,8 +277,8 @@ impl Launcher for Cuda {
         Ok(true)
     }
 
-    fn has_eigen(&self, n: usize) -> bool {
-        self.solver.is_some() && n <= MOST_EIGEN_ROWS
+    fn eigen_rows(&self) -> usize {
+        if self.solver.is_some() { MOST_EIGEN_ROWS } else { 0 }
     }
 
     fn eigen_space(&self, n: usize) -> Result<u64, Failure> {

@@ -158,9 +158,9 @@ pub(crate) trait Launcher: Send + Sync + 'static {
     fn product(&self, _product: &Product<Self::Memory>) -> Result<bool, Failure> {
         Ok(false)
     }
-    /// Whether there is a library for eigendecompositions of order n.
-    fn has_eigen(&self, _n: usize) -> bool {
-        false
+    /// The largest order of an eigendecomposition by a library of the vendor; 0 without one.
+    fn eigen_rows(&self) -> usize {
+        0
     }
     /// Bytes of work space for [`eigen`](Self::eigen), in double precision.
     fn eigen_space(&self, _n: usize) -> Result<u64, Failure> {

@@ -127,6 +127,11 @@ impl<L: Launcher> Machine<L> {
         Traffic { launches: launches.load(Relaxed), up: up.load(Relaxed), down: down.load(Relaxed) }
     }
 
+    /// How one asks for the device.
+    pub fn choice(&self) -> &str {
+        &self.choice
+    }
+
     /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.used.load(Relaxed)
@@ -135,6 +140,16 @@ impl<L: Launcher> Machine<L> {
     /// Bytes that are left of the budget.
     pub fn left(&self) -> u64 {
         self.limits.bytes.saturating_sub(self.used())
+    }
+
+    /// Bytes that may be used in all.
+    pub fn budget(&self) -> u64 {
+        self.limits.bytes
+    }
+
+    /// Bytes of the blocks in which a product works.
+    pub fn products_bytes(&self) -> u64 {
+        3 * self.work_bytes()
     }
 
     /// Bytes of the largest block.

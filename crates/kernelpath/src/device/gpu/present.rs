@@ -51,8 +51,8 @@ impl<L: Launcher> Launcher for Watched<L> {
     fn product(&self, product: &Product<Self::Memory>) -> Result<bool, Failure> {
         self.inner.product(product)
     }
-    fn has_eigen(&self, n: usize) -> bool {
-        self.inner.has_eigen(n)
+    fn eigen_rows(&self) -> usize {
+        self.inner.eigen_rows()
     }
     fn eigen_space(&self, n: usize) -> Result<u64, Failure> {
         self.inner.eigen_space(n)

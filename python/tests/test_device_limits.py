@@ -1,0 +1,143 @@
+"""What goes wrong on a device: no driver, no device, too little memory, an interrupt; each in a process of its own.
+
+CUDA is the stand-in for its driver, whose settings bring all of that about.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from standin import build
+
+import kernelpath
+
+# What every program below begins with. `small` is a fit that any device can do.
+BEGIN = """
+import os, signal, threading, time
+import numpy as np
+from kernelpath import KernelLogistic, KernelSVC, _core
+from kernelpath.datasets import make_mixture
+
+X, y = make_mixture(200, 4, random_state=0)
+options = {"Cs": [0.1, 1.0], "cv": 2, "dtype": "float32", "gamma": 0.5}
+
+def small(device, **others):
+    return KernelLogistic(**options, device=device, **others).fit(X, y)
+
+def said(error, device, **others):
+    try:
+        small(device, **others)
+    except error as raised:
+        return str(raised)
+    raise AssertionError("no error")
+"""
+
+
+def run(program, **environment):
+    """Runs a program; its output."""
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def cuda():
+    """The environment in which the stand-in is found."""
+    return {"LD_LIBRARY_PATH": str(build()), "STANDIN_POOLS": "0"}
+
+
+def test_without_a_device_the_processor_works(cuda):
+    program = """
+    print(said(RuntimeError, "cuda"))
+    assert small("auto").gaps_.max() <= 1e-6
+    """
+    assert "cannot be used" in run(program, **cuda, STANDIN_DEVICES="0")
+
+
+def test_without_a_driver_the_processor_works(tmp_path):
+    program = """
+    for device in ("cuda", "opencl"):
+        print(said(RuntimeError, device))
+    assert small("auto").gaps_.max() <= 1e-6
+    """
+    output = run(program, LD_LIBRARY_PATH=str(tmp_path), OCL_ICD_VENDORS=str(tmp_path))
+    assert output.count("cannot be used") == 2
+    assert output.count("available are cpu") == 2
+
+
+@pytest.mark.parametrize("others", [{"solver": "spectral"}, {"solver": "newton"}, {"low_rank": True}], ids=str)
+def test_too_little_memory_is_said_before_work_begins(cuda, others):
+    program = f"""
+    text = said(MemoryError, "cuda", **{others})
+    assert _core.device_traffic("cuda")[0] == 0, "work had begun"
+    print(text)
+    assert small("cpu", **{others}).gaps_.max() <= 1e-6
+    """
+    output = run(program, **cuda, STANDIN_MEMORY="65536")
+    assert "of its memory can be had; use low_rank=True, fewer rows" in output
+
+
+@pytest.mark.parametrize("others", [{"solver": "spectral"}, {"solver": "newton"}, {"low_rank": True}], ids=str)
+@pytest.mark.parametrize("number", [2, 9, 30])
+def test_an_allocation_that_fails_in_the_middle(cuda, others, number):
+    """It is an error, nothing leaks, and the next fit works."""
+    program = f"""
+    text = said(MemoryError, "cuda", **{others})
+    assert "memory can be had" in text, text
+    again, host = small("cuda", **{others}), small("cpu", **{others})
+    assert again.gaps_.max() <= 1e-6
+    assert abs(again.objective_ - host.objective_) <= 2e-6 * abs(host.objective_)
+    """
+    run(program, **cuda, STANDIN_FAIL_ALLOCATION=str(number), STANDIN_LEAKS="1")
+
+
+def test_nothing_leaks(cuda):
+    program = """
+    for others in ({}, {"solver": "spectral"}, {"low_rank": True, "n_landmarks": 40}):
+        small("cuda", **others)
+    """
+    run(program, **cuda, STANDIN_LEAKS="1")
+
+
+INTERRUPTED = """
+X, y = make_mixture({n}, {p}, random_state=0)
+model = KernelLogistic(Cs=np.logspace(-3, 4, 4000), cv=5, tol=1e-9, max_iter=10**9, device="{device}", **{others})
+small("{device}")
+delay = {delay}
+sent = []
+def interrupt():
+    time.sleep(delay)
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    model.fit(X, y)
+    raise AssertionError("it was not interrupted")
+except KeyboardInterrupt:
+    waited = time.perf_counter() - sent[0]
+assert waited < 1.0, waited
+assert small("{device}").gaps_.max() <= 1e-6
+"""
+
+
+@pytest.mark.parametrize("others", [{"solver": "spectral"}, {"solver": "newton"}, {"low_rank": True}], ids=str)
+@pytest.mark.parametrize("delay", [0.05, 1.0])
+@pytest.mark.parametrize("device", ["opencl", "cuda"])
+def test_ctrl_c_is_heard_within_a_second(request, device, delay, others):
+    """In the kernel matrix, features or decomposition, and on the path."""
+    environment = {}
+    if device == "cuda":
+        environment = request.getfixturevalue("cuda") | {"STANDIN_LEAKS": "1"}
+    elif not any(found.name.startswith("opencl") and found.problem is None for found in kernelpath.devices()):
+        pytest.skip("no OpenCL device")
+    n, p = (1000, 300) if device == "opencl" else (300, 50)
+    run(INTERRUPTED.format(n=n, p=p, device=device, delay=delay, others=others), **environment)
