@@ -187,7 +187,7 @@ impl<L: Launcher> Accelerator<L> {
         let failed = move |reason: String| Error::Eigen { rows, reason };
         let (send, receive) = channel();
         let decompose = move || {
-            let bytes = machine.launcher.eigen_space(rows).map_err(|failure| machine.error(failure, 0))?;
+            let bytes = machine.launcher.eigen_space(rows).map_err(|failure| machine.command_error(failure))?;
             let space = machine.allocate::<f64>(bytes.div_ceil(8) as usize)?;
             let values = machine.allocate::<f64>(rows)?;
             let panels: &Panels<L> = k.of();

@@ -120,9 +120,13 @@ pub(crate) struct Cuda {
 }
 
 fn failed(call: &'static str) -> impl Fn(DriverError) -> Failure {
-    move |error| match error.0 {
+    move |error| Failure::Call { call, reason: error.to_string() }
+}
+
+fn not_allocated(error: DriverError) -> Failure {
+    match error.0 {
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => Failure::Memory,
-        _ => Failure::Call { call, reason: error.to_string() },
+        _ => failed("cuMemAlloc")(error),
     }
 }
 
@@ -200,7 +204,7 @@ impl Launcher for Cuda {
 
     fn allocate(&self, bytes: u64) -> Result<Slice, Failure> {
         // SAFETY: what reads the block wrote it before.
-        unsafe { self.stream.alloc::<u8>(bytes as usize) }.map(Slice).map_err(failed("cuMemAlloc"))
+        unsafe { self.stream.alloc::<u8>(bytes as usize) }.map(Slice).map_err(not_allocated)
     }
 
     fn upload(&self, bytes: &[u8], to: &Slice, at: u64) -> Result<(), Failure> {
@@ -310,6 +314,21 @@ impl Launcher for Cuda {
         match i32::from_ne_bytes(outcome) {
             0 => Ok(()),
             code => Err(Failure::of(call)(format!("it did not converge (info = {code})"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_allocation_that_fails_is_a_lack_of_memory() {
+        let full = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert_eq!(not_allocated(full), Failure::Memory);
+        for failure in [failed("cuLaunchKernel")(full), not_allocated(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE))]
+        {
+            assert!(matches!(failure, Failure::Call { .. }), "{failure:?}");
         }
     }
 }

@@ -69,7 +69,8 @@ impl fmt::Display for Missing {
 /// What went wrong in a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Failure {
-    /// There is no memory left on the device.
+    /// There is no memory left on the device: of an allocation, or of a command for which the driver takes it late. Opening
+    /// a device does not fail so.
     Memory,
     /// The kernels do not compile; the compiler's words.
     Compile(String),

@@ -173,6 +173,12 @@ impl<L: Launcher> Machine<L> {
         failure.error(self.choice.clone(), need, self.left())
     }
 
+    /// An error of a command that asks for no memory itself. Where the driver takes the memory of blocks only when they are
+    /// used, it lacks room for those in use.
+    pub fn command_error(&self, failure: Failure) -> Error {
+        self.error(failure, self.used().max(1))
+    }
+
     /// Room for numbers, at least for one.
     pub fn allocate<T: Plain>(self: &Arc<Self>, count: usize) -> Result<Memory<L>> {
         let bytes = (count.max(1) as u64).saturating_mul(size_of::<T>() as u64);
@@ -243,7 +249,7 @@ impl<L: Launcher> Machine<L> {
             return Ok(());
         }
         self.counters.launches.fetch_add(1, Relaxed);
-        self.launcher.launch(kernel, groups, args).map_err(|failure| self.error(failure, 0))
+        self.launcher.launch(kernel, groups, args).map_err(|failure| self.command_error(failure))
     }
 
     /// Runs a kernel with a thread for each of `rows` rows, which takes the columns in turn.
@@ -257,7 +263,7 @@ impl<L: Launcher> Machine<L> {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        if k > 0 && self.launcher.product(product).map_err(|failure| self.error(failure, 0))? {
+        if k > 0 && self.launcher.product(product).map_err(|failure| self.command_error(failure))? {
             self.counters.launches.fetch_add(1, Relaxed);
             return Ok(());
         }
@@ -325,7 +331,7 @@ impl<L: Launcher> Machine<L> {
         pace.0 += flops;
         if pace.0 >= self.stride_of_pace() {
             pace.0 = 0.0;
-            self.launcher.wait().map_err(|failure| self.error(failure, 0))?;
+            self.launcher.wait().map_err(|failure| self.command_error(failure))?;
             control.check()?;
         }
         Ok(())
@@ -342,7 +348,7 @@ mod tests {
     use super::*;
     use crate::device::Device;
     use crate::device::gpu::cuda::{Cuda, numbered};
-    use crate::device::gpu::launcher::kernel_text;
+    use crate::device::gpu::launcher::{Facts, kernel_text};
     use crate::device::gpu::opencl::{OpenCl, offered};
     use crate::device::gpu::present::{accelerator, cuda, opencl};
 
@@ -383,12 +389,57 @@ mod tests {
             device.machine.launcher.allocations.store(allowed, Relaxed);
             let error = device.times(&narrow, &a).err().unwrap();
             let message = error.to_string();
-            assert!(matches!(error, Error::DeviceMemory { .. }) && message.contains("use fewer rows"), "{message}");
+            assert!(matches!(error, Error::DeviceMemory { .. }) && message.contains("fewer rows"), "{message}");
             assert_eq!(device.machine.used(), used);
             device.machine.launcher.allocations.store(-1, Relaxed);
             let product = device.download(&device.times(&narrow, &a).unwrap()).unwrap();
             assert!(product.iter().flatten().all(|value| *value == 10.0));
         }
+    }
+
+    type Outcome<T> = std::result::Result<T, Failure>;
+
+    /// A driver that takes memory only when a command uses it, and has none.
+    struct Full(Facts);
+
+    impl Launcher for Full {
+        type Memory = ();
+
+        fn facts(&self) -> &Facts {
+            &self.0
+        }
+        fn allocate(&self, _: u64) -> Outcome<()> {
+            Ok(())
+        }
+        fn upload(&self, _: &[u8], (): &(), _: u64) -> Outcome<()> {
+            Err(Failure::Memory)
+        }
+        fn download(&self, (): &(), _: u64, _: &mut [u8]) -> Outcome<()> {
+            Err(Failure::Memory)
+        }
+        fn launch(&self, _: &'static str, _: [usize; 2], _: &[Arg<()>]) -> Outcome<()> {
+            Err(Failure::Memory)
+        }
+        fn wait(&self) -> Outcome<()> {
+            Err(Failure::Memory)
+        }
+    }
+
+    #[test]
+    fn a_lack_of_memory_says_how_much_is_needed() {
+        let machine = Machine::new(Full(Facts::default()), "a test".into(), Some(limits(1000)));
+        let error = |need, free| Err(Error::DeviceMemory { device: "a test".into(), need, free });
+        let pace = || machine.pace(&mut Pace::default(), f64::INFINITY, &Control::default());
+        assert_eq!(pace(), error(1, 1000));
+        let block = machine.allocate::<f64>(50).unwrap();
+        assert_eq!(machine.write(&[0.0; 3], &block, 0), error(24, 600));
+        assert_eq!(machine.read(&block, 0, &mut [0.0; 2]), error(16, 600));
+        assert_eq!(machine.launch("narrow", [1, 1], &[block.arg()]), error(400, 600));
+        assert_eq!(pace(), error(400, 600));
+        let operand = || Operand::new(block.block(), 0, 5);
+        let [a, b, c] = [operand(), operand(), operand()];
+        let product = Product { width: Width::Double, size: [5; 3], transposed: [false; 2], a, b, c, add: false };
+        assert_eq!(machine.product(&product), error(400, 600));
     }
 
     #[test]

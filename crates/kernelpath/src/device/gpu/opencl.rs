@@ -126,17 +126,24 @@ pub(crate) struct OpenCl {
 // SAFETY: a program may be used by all threads; it is only kept alive here.
 unsafe impl Sync for OpenCl {}
 
+/// Of a call that opens a device: it takes no memory for data.
 fn failed(call: &'static str) -> impl Fn(ClError) -> Failure {
-    move |error| match error.0 {
-        CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_HOST_MEMORY | CL_OUT_OF_RESOURCES | CL_INVALID_BUFFER_SIZE => {
-            Failure::Memory
-        }
-        _ => Failure::Call { call, reason: error.to_string() },
+    move |error| Failure::Call { call, reason: error.to_string() }
+}
+
+/// Of a command. Drivers may take the memory of a block only when a command first needs it.
+fn not_done(call: &'static str) -> impl Fn(cl_int) -> Failure {
+    move |code| match code {
+        CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_INVALID_BUFFER_SIZE => Failure::Memory,
+        _ => failed(call)(ClError(code)),
     }
 }
 
-fn code(call: &'static str) -> impl Fn(cl_int) -> Failure {
-    move |code| failed(call)(ClError(code))
+fn not_allocated(code: cl_int) -> Failure {
+    match code {
+        CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY => Failure::Memory,
+        _ => not_done("clCreateBuffer")(code),
+    }
 }
 
 /// Forgets that a command can be waited for: the queue keeps the order.
@@ -165,7 +172,8 @@ impl OpenCl {
         let mut kernels = HashMap::new();
         for name in KERNELS {
             let c_name = CString::new(name).map_err(|error| Failure::of("clCreateKernel")(error.to_string()))?;
-            let kernel = create_kernel(program.get(), &c_name).map_err(code("clCreateKernel"))?;
+            let kernel =
+                create_kernel(program.get(), &c_name).map_err(|code| failed("clCreateKernel")(ClError(code)))?;
             kernels.insert(name, Compiled(kernel));
         }
         Ok(Self { facts: offered.facts.clone(), kernels: Mutex::new(kernels), _program: program, queue, context })
@@ -182,7 +190,7 @@ impl Launcher for OpenCl {
     fn allocate(&self, bytes: u64) -> Result<Buffer, Failure> {
         // SAFETY: no memory of the host is used.
         let block = unsafe { create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes as usize, ptr::null_mut()) };
-        block.map(Buffer).map_err(code("clCreateBuffer"))
+        block.map(Buffer).map_err(not_allocated)
     }
 
     fn upload(&self, bytes: &[u8], to: &Buffer, at: u64) -> Result<(), Failure> {
@@ -190,7 +198,7 @@ impl Launcher for OpenCl {
         let (queue, at) = (self.queue.get(), at as usize);
         // SAFETY: the call returns when the bytes have been read. The driver checks the extent of the block.
         let event = unsafe { enqueue_write_buffer(queue, to.0, CL_BLOCKING, at, bytes.len(), from, 0, ptr::null()) };
-        event.map(done).map_err(code("clEnqueueWriteBuffer"))
+        event.map(done).map_err(not_done("clEnqueueWriteBuffer"))
     }
 
     fn download(&self, from: &Buffer, at: u64, bytes: &mut [u8]) -> Result<(), Failure> {
@@ -198,7 +206,7 @@ impl Launcher for OpenCl {
         let (queue, at) = (self.queue.get(), at as usize);
         // SAFETY: the call returns when the bytes have been written. The driver checks the extent of the block.
         let event = unsafe { enqueue_read_buffer(queue, from.0, CL_BLOCKING, at, bytes.len(), to, 0, ptr::null()) };
-        event.map(done).map_err(code("clEnqueueReadBuffer"))
+        event.map(done).map_err(not_done("clEnqueueReadBuffer"))
     }
 
     fn launch(&self, kernel: &'static str, groups: [usize; 2], args: &[Arg<Buffer>]) -> Result<(), Failure> {
@@ -212,16 +220,36 @@ impl Launcher for OpenCl {
                 Arg::Memory(block) => (size_of::<cl_mem>(), ptr::from_ref(&block.0).cast()),
             };
             // SAFETY: the value has this size, and is read before the call returns.
-            unsafe { set_kernel_arg(kernel, i as u32, size, value) }.map_err(code("clSetKernelArg"))?;
+            unsafe { set_kernel_arg(kernel, i as u32, size, value) }.map_err(not_done("clSetKernelArg"))?;
         }
         let (global, local) = ([groups[0] * THREADS, groups[1]], [THREADS, 1]);
         let (queue, global, local) = (self.queue.get(), global.as_ptr(), local.as_ptr());
         // SAFETY: the kernels write inside the blocks that they are given; two dimensions are given.
         let event = unsafe { enqueue_nd_range_kernel(queue, kernel, 2, ptr::null(), global, local, 0, ptr::null()) };
-        event.map(done).map_err(code("clEnqueueNDRangeKernel"))
+        event.map(done).map_err(not_done("clEnqueueNDRangeKernel"))
     }
 
     fn wait(&self) -> Result<(), Failure> {
-        self.queue.finish().map_err(failed("clFinish"))
+        self.queue.finish().map_err(|error| not_done("clFinish")(error.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_memory_is_told_from_other_failures() {
+        for code in [CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_BUFFER_SIZE] {
+            assert_eq!([not_allocated(code), not_done("clFinish")(code)], [Failure::Memory, Failure::Memory]);
+        }
+        for code in [CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY] {
+            assert_eq!(not_allocated(code), Failure::Memory);
+            // Of a launch, these may also be an address that is no one's, or a kernel with too many registers.
+            let Failure::Call { call, reason } = not_done("clFinish")(code) else { panic!("{code} of a command") };
+            assert_eq!((call, reason), ("clFinish", ClError(code).to_string()));
+        }
+        let opening = failed("clCreateContext")(ClError(CL_MEM_OBJECT_ALLOCATION_FAILURE));
+        assert!(matches!(opening, Failure::Call { .. }), "{opening:?}");
     }
 }
