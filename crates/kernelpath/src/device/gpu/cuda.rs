@@ -104,8 +104,12 @@ impl Slice {
 
 impl Drop for Slice {
     fn drop(&mut self) {
-        // The thread that drops a block may be a new one.
-        let _ = self.0.context().bind_to_thread();
+        // The thread that drops a block may be a new one. A call that reports what went wrong in an earlier drop does not
+        // bind the thread; the next one does.
+        let context = self.0.context();
+        if context.bind_to_thread().is_err() {
+            let _ = context.bind_to_thread();
+        }
     }
 }
 
@@ -321,6 +325,20 @@ impl Launcher for Cuda {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::gpu::present::cuda;
+
+    #[test]
+    fn a_new_thread_frees_a_block_although_an_earlier_one_was_not_freed() {
+        if cuda().is_none() {
+            return;
+        }
+        let device = Cuda::open(&numbered().unwrap()[0]).unwrap();
+        let block = device.allocate(8).unwrap();
+        device.context.record_err(Err::<(), _>(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE)));
+        std::thread::spawn(move || drop(block)).join().unwrap();
+        // cudarc records the outcome of the drop here.
+        assert_eq!(device.context.check_err(), Ok(()));
+    }
 
     #[test]
     fn only_an_allocation_that_fails_is_a_lack_of_memory() {
