@@ -113,7 +113,8 @@ impl Drop for Slice {
     }
 }
 
-/// A device with its stream, its compiled kernels, and the vendor's libraries that are installed.
+/// A device with its stream, its compiled kernels, and the vendor's libraries that are installed. Eigendecompositions have
+/// a stream of their own: one that was left behind by an interrupted fit does not hold up the next.
 pub(crate) struct Cuda {
     facts: Facts,
     kernels: HashMap<&'static str, CudaFunction>,
@@ -154,7 +155,8 @@ impl Cuda {
     /// Compiles these kernels.
     pub fn with_text(numbered: &Numbered, text: &str) -> Result<Self, Failure> {
         let context = CudaContext::new(numbered.number).map_err(failed("cuDevicePrimaryCtxRetain"))?;
-        // SAFETY: one stream does all the work, in the order of its commands.
+        // SAFETY: one stream does all the work, in the order of its commands; that of eigendecompositions waits for it, and
+        // is waited for.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(failed("cuStreamCreate"))?;
         let (free, _) = context.mem_get_info().map_err(failed("cuMemGetInfo"))?;
@@ -176,7 +178,11 @@ impl Cuda {
         // SAFETY: these open libraries by their names.
         let (has_blas, has_solver) = unsafe { (blas_sys::is_culib_present(), solver_sys::is_culib_present()) };
         let blas = has_blas.then(|| CudaBlas::new(stream.clone())).transpose().map_err(said("cublasCreate"))?;
-        let solver = has_solver.then(|| DnHandle::new(stream.clone())).transpose().map_err(said("cusolverDnCreate"))?;
+        let new_solver = || {
+            let stream = context.new_stream().map_err(failed("cuStreamCreate"))?;
+            DnHandle::new(stream).map_err(said("cusolverDnCreate"))
+        };
+        let solver = has_solver.then(new_solver).transpose()?;
         Ok(Self { facts, kernels, blas: blas.map(Mutex::new), solver: solver.map(Mutex::new), stream, context })
     }
 
@@ -302,19 +308,26 @@ impl Launcher for Cuda {
         let Some(solver) = &self.solver else { return Err(Failure::of(call)("there is no cuSOLVER".into())) };
         self.bind()?;
         let solver = solver.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = solver.stream();
+        // What the device was told before makes the matrix, and the room for the results.
+        stream.join(&self.stream).map_err(failed("cuStreamWaitEvent"))?;
         let (length, size) = (work_length(&solver, n)?, n as i32);
-        let [matrix, values, work] = [matrix, values, space].map(|block| block.address(0, &self.stream));
-        let behind = 8 * length.max(0) as u64;
-        let info = work + behind;
+        let [matrix, values, work] = [matrix, values, space].map(|block| block.address(0, stream));
+        let info = work + 8 * length.max(0) as u64;
         let (mode, fill) = (Mode::CUSOLVER_EIG_MODE_VECTOR, Fill::CUBLAS_FILL_MODE_LOWER);
         // SAFETY: the blocks have the lengths that the library asked for.
         let status = unsafe {
             let (matrix, values, work) = (matrix as *mut f64, values as *mut f64, work as *mut f64);
             cusolverDnDsyevd(solver.cu(), mode, fill, size, matrix, size, values, work, length, info as *mut i32)
         };
-        status.result().map_err(said(call))?;
         let mut outcome = [0_u8; 4];
-        self.download(space, behind, &mut outcome)?;
+        let read = status.result().map_err(said(call)).and_then(|()| {
+            // SAFETY: the stream is waited for, so that the bytes have been written.
+            unsafe { memcpy_dtoh_async(&mut outcome, info, stream.cu_stream()) }.map_err(failed("cuMemcpyDtoH"))
+        });
+        // After an error too: the blocks may be dropped only when the library has left them.
+        stream.synchronize().map_err(failed("cuStreamSynchronize"))?;
+        read?;
         match i32::from_ne_bytes(outcome) {
             0 => Ok(()),
             code => Err(Failure::of(call)(format!("it did not converge (info = {code})"))),
@@ -325,7 +338,30 @@ impl Launcher for Cuda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::present::cuda;
+    use crate::device::Device;
+    use crate::device::gpu::machine::Limits;
+    use crate::device::gpu::present::{accelerator, cuda};
+    use crate::observe::Control;
+
+    #[test]
+    fn a_decomposition_waits_for_what_was_launched_before_it_in_a_stream_of_its_own() {
+        let Some(launcher) = cuda() else { return };
+        let Some(solver) = &launcher.solver else { return };
+        let of_solver = solver.lock().unwrap().stream().cu_stream();
+        assert_ne!(of_solver, launcher.stream.cu_stream());
+        let device = accelerator(launcher.clone(), Limits { bytes: 64 << 20, largest: 64 << 20 });
+        let n = 40;
+        let diagonal: Vec<Vec<f64>> =
+            (0..n).map(|i| (0..n).map(|j| if i == j { i as f64 } else { 0.0 }).collect()).collect();
+        let matrix = device.upload(n, &diagonal).unwrap();
+        // The kernel that makes the matrix is in the queue when its decomposition begins.
+        let matrix = device.scale_rows(&vec![3.0; n], &matrix).unwrap();
+        let (values, basis) = device.eigh(matrix, &Control::default()).unwrap();
+        assert!(values.iter().enumerate().all(|(i, value)| (value - 3.0 * i as f64).abs() < 1e-12), "{values:?}");
+        // And what is launched after it sees its vectors.
+        let squares = device.column_dots(&basis, &basis).unwrap();
+        assert!(squares.iter().all(|square| (square - 1.0).abs() < 1e-12), "{squares:?}");
+    }
 
     #[test]
     fn a_new_thread_frees_a_block_although_an_earlier_one_was_not_freed() {
