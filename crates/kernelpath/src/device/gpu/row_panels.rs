@@ -56,6 +56,8 @@ struct Between<'a, L: Launcher> {
     panels: Vec<Range<usize>>,
     kept: Vec<OnDevice<L>>,
     sparse: bool,
+    /// Columns of coefficients that the kernel is multiplied with.
+    machines: usize,
 }
 
 impl<'a, L: Launcher> Between<'a, L> {
@@ -65,12 +67,13 @@ impl<'a, L: Launcher> Between<'a, L> {
         x: &'a Rows,
         z: &'a Rows,
         b: &'a [usize],
+        machines: usize,
     ) -> Result<Self> {
         check_size(b.len())?;
         check_size(x.ncols())?;
         let sparse = x.as_csr().or(z.as_csr()).is_some();
-        let mut between = Self { machine, kernel, x, z, b, panels: Vec::new(), kept: Vec::new(), sparse };
-        between.panels = between.panels_of(z, b, usize::MAX);
+        let mut between = Self { machine, kernel, x, z, b, panels: Vec::new(), kept: Vec::new(), sparse, machines };
+        between.panels = between.panels_of(z, b, between.most_of_z());
         let bytes: u64 = b.iter().map(|&i| between.row_bytes(z, i)).sum();
         if bytes <= machine.left() / 2 {
             between.kept =
@@ -105,17 +108,35 @@ impl<'a, L: Launcher> Between<'a, L> {
         panels
     }
 
-    /// Panels of rows of x, such that the kernel of each with a panel of z fits into a block of work, and that none takes
-    /// long.
+    /// Most rows of a panel of z, such that its products with one row of x do not take long. The entries of a panel, which
+    /// fit into a block of work, do not.
+    fn most_of_z(&self) -> usize {
+        let flops = FLOPS_OF_VALUE + 2.0 * self.machines as f64;
+        ((self.machine.stride_of_pace() / flops) as usize).max(1)
+    }
+
+    /// Panels of rows of x, such that the kernel of each with a panel of z, and the values of all machines, fit into a block
+    /// of work, and that none takes long.
     fn panels_of_x(&self, a: &[usize]) -> Vec<Range<usize>> {
-        let longest = self.panels.iter().map(Range::len).max().unwrap_or(0).max(1);
-        let in_memory = self.machine.work_bytes() as usize / 8 / longest;
+        let longest = if self.is_precomputed() { self.x.ncols() } else { self.longest() }.max(1);
+        let in_memory = self.machine.work_bytes() as usize / 8 / longest.max(self.machines);
         let in_time = self.machine.stride_of_pace() / self.flops(1, longest);
         self.panels_of(self.x, a, in_memory.min(in_time as usize).max(1))
     }
 
+    fn longest(&self) -> usize {
+        self.panels.iter().map(Range::len).max().unwrap_or(0)
+    }
+
+    fn is_precomputed(&self) -> bool {
+        self.kernel.shape == Shape::Precomputed
+    }
+
+    /// Flops of the kernel between so many rows of x and of z, and of its product with the coefficients. Precomputed values
+    /// take those of the product alone.
     fn flops(&self, rows: usize, columns: usize) -> f64 {
-        rows as f64 * columns as f64 * (3.0 * self.x.ncols() as f64 + FLOPS_OF_VALUE)
+        let of_kernel = if self.is_precomputed() { 0.0 } else { 3.0 * self.x.ncols() as f64 + FLOPS_OF_VALUE };
+        rows as f64 * columns as f64 * (of_kernel + 2.0 * self.machines as f64)
     }
 
     /// Copies rows to the device.
@@ -193,7 +214,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
         if b.is_empty() {
             return Ok(());
         }
-        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, b)?, Pace::default());
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, b, 0)?, Pace::default());
         for rows in between.panels_of_x(a) {
             control.check()?;
             let m = rows.len();
@@ -232,7 +253,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
         }
         let precomputed = kernel.shape == Shape::Precomputed;
         let all: Vec<usize> = if precomputed { Vec::new() } else { (0..n).collect() };
-        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, &all)?, Pace::default());
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, &all, machines)?, Pace::default());
         let coefficients: Vec<f64> =
             coef.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).collect();
         let coefficients = self.machine.upload(&coefficients)?;
@@ -255,13 +276,12 @@ impl<L: Launcher> Kernels for Accelerator<L> {
             if precomputed {
                 let numbers = &a[rows.clone()];
                 let values: Vec<f64> = numbers.iter().flat_map(|&i| (0..n).map(move |j| x.get(i, j))).collect();
-                self.machine.pace(&mut pace, 2.0 * (m * n * machines) as f64, control)?;
+                self.machine.pace(&mut pace, between.flops(m, n), control)?;
                 add(&self.machine.upload(&values)?, 0..n)?;
             } else {
                 let on_device = between.upload(x, &a[rows.clone()])?;
                 for (panel, columns) in between.panels.iter().enumerate() {
-                    let flops = between.flops(m, columns.len()) + 2.0 * (m * columns.len() * machines) as f64;
-                    self.machine.pace(&mut pace, flops, control)?;
+                    self.machine.pace(&mut pace, between.flops(m, columns.len()), control)?;
                     add(&between.tile(m, &on_device, panel)?, columns.clone())?;
                 }
             }
@@ -278,7 +298,8 @@ mod tests {
     use super::*;
     use crate::data::rows::RowsBuf;
     use crate::data::sparse::Csr;
-    use crate::device::gpu::present::{accelerators, devices};
+    use crate::device::gpu::machine::Limits;
+    use crate::device::gpu::present::{accelerator, accelerators, devices, opencl};
     use crate::error::Error;
     use faer::Mat;
 
@@ -446,6 +467,53 @@ mod tests {
             let x = Rows::from(&x);
             kernels.panels(&x, &[3, 1], &none.view(), &[7, 14], &kernel, &control, &mut each).unwrap();
             assert_eq!(rows, [(0, vec![157.0, 164.0]), (1, vec![57.0, 64.0])], "{name}");
+        }
+    }
+
+    #[test]
+    fn panels_fit_into_the_memory_and_the_time_of_a_launch() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, Limits { bytes: 4 << 30, largest: 1 << 30 });
+        let (x, all): (_, Vec<usize>) = (data(6000, 2), (0..6000).collect());
+        let square = Mat::<f64>::zeros(600, 3000);
+        for machines in [0, 1, 700, 40_000, 4_000_000] {
+            for (x, z, a, b, shape) in [
+                (Rows::from(&x), Rows::from(&x), &all[..], &all[..], Shape::Rbf),
+                (Rows::from(&square), Rows::from(&x), &all[..600], &all[..0], Shape::Precomputed),
+            ] {
+                let kernel = KernelFn::new(shape, 1.0).unwrap();
+                let between = Between::new(&device.machine, &kernel, &x, &z, b, machines).unwrap();
+                let panels = between.panels_of_x(a);
+                let (longest, of_kernel) = if b.is_empty() { (3000, 0) } else { (between.longest(), 3 * 2 + 30) };
+                assert_eq!(panels.iter().map(Range::len).sum::<usize>(), a.len());
+                for m in panels.iter().map(Range::len) {
+                    let what = format!("{shape:?}, {machines} machines, {m} x {longest}");
+                    let bytes = 8 * (m * longest.max(machines)) as u64;
+                    assert!(bytes <= device.machine.work_bytes(), "{what}: {bytes} bytes");
+                    let flops = (m * longest * (of_kernel + 2 * machines)) as f64;
+                    // Precomputed rows are not divided.
+                    let in_time = flops <= device.machine.stride_of_pace() || (m == 1 && b.is_empty());
+                    assert!(in_time, "{what}: {flops:e} flops");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_many_machines_need_not_fit_at_once() {
+        let (x, z, kernel) = (data(80, 3), data(4, 3), KernelFn::new(Shape::Rbf, 1.0).unwrap());
+        let all: Vec<usize> = (0..80).collect();
+        let coef = Mat::from_fn(4, 700, |j, c| (0.3 * (j * (c + 1)) as f64).cos());
+        for device in accelerators() {
+            let (x_rows, z_rows) = (Rows::from(&x), Rows::from(&z));
+            let control = Control::default();
+            let got = Kernels::times(&device, &x_rows, &all, &z_rows, coef.as_ref(), &kernel, &control).unwrap();
+            for (i, row) in got.chunks(700).enumerate() {
+                for (c, value) in row.iter().enumerate() {
+                    let want: f64 = (0..4).map(|j| coef[(j, c)] * naive(&x, i, &z, j, &kernel)).sum();
+                    assert!((value - want).abs() <= 1e-14, "row {i}, machine {c}: {value} is not {want}");
+                }
+            }
         }
     }
 
