@@ -58,6 +58,11 @@ fn band<'a, T>(values: &'a [T], rows: &Range<usize>, stride: usize) -> &'a [T] {
     &values[(rows.start * stride).min(values.len())..(rows.end * stride).min(values.len())]
 }
 
+/// The weighed sum of the squares of `rows` rows takes so many flops.
+fn flops_of_curvature(order: usize, rows: usize) -> f64 {
+    2.0 * (order as f64).powi(2) * rows as f64
+}
+
 impl<L: Launcher> Held<L> {
     pub fn new(machine: &Arc<Machine<L>>, stored: &Stored) -> Result<Self> {
         let Stored { rows, columns, stride, symmetric, .. } = *stored;
@@ -104,15 +109,39 @@ impl<L: Launcher> Held<L> {
         (self.machine.work_bytes() / (8 * self.rows.max(self.columns).max(1) as u64)).max(1) as usize
     }
 
-    /// Calls `with` for rows of each panel, as an operand in this precision: Aᵀ, one row of A after the other.
+    /// Whether products in this precision need wider entries than those that are held.
+    fn is_widened(&self, width: Width) -> bool {
+        self.width == Width::Single && width == Width::Double
+    }
+
+    /// Rows that are multiplied with `columns` columns at a time: so few that the device is not busy with them for longer
+    /// than an interruption may wait.
+    fn rows_at_once(&self, width: Width, columns: usize) -> usize {
+        let row_bytes = 8 * self.stride.max(1) as u64;
+        let in_memory =
+            if self.is_widened(width) { (self.machine.work_bytes() / row_bytes) as usize } else { ROWS_IN_SINGLE };
+        let in_time = (self.machine.stride_of_pace() / self.flops(1, columns)) as usize;
+        in_memory.min(in_time).max(1)
+    }
+
+    /// Rows of which a curvature is summed at a time, likewise.
+    fn rows_of_curvature(&self, width: Width) -> usize {
+        let order = self.columns + 1;
+        let in_memory = (self.machine.work_bytes() / (width.bytes() * order as u64)) as usize;
+        let in_time = (self.machine.stride_of_pace() / flops_of_curvature(order, 1)) as usize;
+        let rows = in_memory.min(in_time).max(1);
+        if width == Width::Single { rows.min(ROWS_IN_SINGLE) } else { rows }
+    }
+
+    /// Calls `with` for rows of each panel, to be multiplied with `columns` columns, as an operand in this precision: Aᵀ,
+    /// one row of A after the other.
     fn for_each_band(
         &self,
         width: Width,
+        columns: usize,
         mut with: impl FnMut(Range<usize>, Operand<'_, L::Memory>) -> Result<()>,
     ) -> Result<()> {
-        let wide = self.width == Width::Single && width == Width::Double;
-        let row_bytes = 8 * self.stride.max(1) as u64;
-        let at_once = if wide { (self.machine.work_bytes() / row_bytes).max(1) as usize } else { ROWS_IN_SINGLE };
+        let (wide, at_once) = (self.is_widened(width), self.rows_at_once(width, columns));
         for panel in &self.panels {
             for start in panel.rows.clone().step_by(at_once) {
                 let rows = start..panel.rows.end.min(start + at_once);
@@ -193,7 +222,7 @@ impl<L: Launcher> Remote for Held<L> {
         for b in b.chunks(self.columns_at_once()) {
             control.check()?;
             let (right, product) = (self.upload(b, width)?, self.room(width, self.rows * b.len())?);
-            self.for_each_band(width, |rows, a| {
+            self.for_each_band(width, b.len(), |rows, a| {
                 self.machine.pace(&mut pace, self.flops(rows.len(), b.len()), control)?;
                 self.machine.product(&Product {
                     width,
@@ -225,7 +254,7 @@ impl<L: Launcher> Remote for Held<L> {
             let right = self.upload(v, width)?;
             let sum = self.machine.allocate::<f64>(self.columns * v.len())?;
             let part = if width == Width::Single { Some(self.room(width, self.columns * v.len())?) } else { None };
-            self.for_each_band(width, |rows, a| {
+            self.for_each_band(width, v.len(), |rows, a| {
                 self.machine.pace(&mut pace, self.flops(rows.len(), v.len()), control)?;
                 let add = rows.start > 0;
                 self.machine.product(&Product {
@@ -254,8 +283,7 @@ impl<L: Launcher> Remote for Held<L> {
             (Width::Single, Width::Double) => "weigh_restored",
             (Width::Double, _) => "weigh_double",
         };
-        let at_once = (machine.work_bytes() / (width.bytes() * order as u64)).max(1) as usize;
-        let at_once = if width == Width::Single { at_once.min(ROWS_IN_SINGLE) } else { at_once };
+        let at_once = self.rows_of_curvature(width);
         let sum = machine.allocate::<f64>(order * order)?;
         let part = if width == Width::Single { Some(self.room(width, order * order)?) } else { None };
         let mut add = false;
@@ -268,7 +296,7 @@ impl<L: Launcher> Remote for Held<L> {
             let weighed = self.room(width, order * at_once.min(used.len()))?;
             for start in (0..used.len()).step_by(at_once) {
                 let count = at_once.min(used.len() - start);
-                machine.pace(&mut pace, 2.0 * (order * order) as f64 * count as f64, control)?;
+                machine.pace(&mut pace, flops_of_curvature(order, count), control)?;
                 let has = Arg::Int(i32::from(self.has_residues));
                 let of_rows = [numbers.arg(), roots.arg(), int(start), panel.values.arg(), panel.residues.arg(), has];
                 let args = [int(order), int(count), int(self.stride)].into_iter().chain(of_rows);
@@ -381,6 +409,47 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_launch_takes_longer_than_an_interruption_may_wait() {
+        for device in accelerators() {
+            let machine = &device.machine;
+            let stride = machine.stride_of_pace();
+            for (rows, columns) in [(50_000, 300), (2000, 1000), (300_000, 20)] {
+                let held = Held {
+                    machine: machine.clone(),
+                    rows,
+                    columns,
+                    stride: columns,
+                    width: Width::Single,
+                    has_residues: false,
+                    symmetric: false,
+                    panels: Vec::new(),
+                };
+                for width in [Width::Single, Width::Double] {
+                    for count in [1, 60, 5000, 50_000] {
+                        let band = held.rows_at_once(width, count);
+                        assert!(held.flops(band, count) <= stride, "{rows} x {columns} x {count}: {band} rows");
+                        assert!(band >= 1);
+                    }
+                    let band = held.rows_of_curvature(width);
+                    assert!(flops_of_curvature(columns + 1, band) <= stride, "{rows} x {columns}: {band} rows");
+                }
+            }
+            // The bands of a matrix are no longer than that, and have all its rows.
+            let values = vec![0.0; 2500];
+            let numbers = Numbers::Double(&values);
+            let held = Held::new(machine, &Stored { rows: 2500, columns: 1, stride: 1, numbers, symmetric: false });
+            let (mut bands, held) = (Vec::new(), held.unwrap());
+            let columns = (stride / 2000.0) as usize;
+            let each = held.for_each_band(Width::Double, columns, |rows, a| {
+                assert_eq!(a.at, rows.start);
+                bands.push(rows);
+                Ok(())
+            });
+            assert_eq!((each, bands), (Ok(()), vec![0..1000, 1000..2000, 2000..2500]));
         }
     }
 
