@@ -174,6 +174,7 @@ pub(crate) fn fit<'py>(
     scorer: Option<&Bound<'py, PyAny>>,
     watch: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Py<Fit>> {
+    unwrap(kernelpath::memory::check_cushion())?;
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
     let (cs, weight) = (cs.as_array().to_vec(), weight.map(|weight| weight.as_array().to_vec()));

@@ -156,6 +156,11 @@ pub(crate) fn has_room(bytes: u64) -> bool {
     left_to_process().is_none_or(|left| bytes.saturating_add(CUSHION) <= left.bytes)
 }
 
+/// Fails if the process has reached its limit of memory: then even a copy of a few targets would end it.
+pub fn check_cushion() -> Result<()> {
+    if has_room(0) { Ok(()) } else { Err(out_of_memory(CUSHION, "the data of a fit")) }
+}
+
 /// Allocates, if the cushion remains.
 fn take<R>(bytes: usize, allocate: impl FnOnce() -> Option<R>) -> Option<R> {
     if bytes < SMALL_BLOCK || left_to_process().is_none() {
