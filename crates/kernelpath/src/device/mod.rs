@@ -98,8 +98,8 @@ pub(crate) trait Device: Send + Sync {
     ) -> Result<Option<Vec<f64>>> {
         Ok(None)
     }
-    /// Columns with which a product makes full use of the device. The spectral engine takes so many neighbouring C's
-    /// together that its blocks are about this wide.
+    /// Columns with which a product makes full use of the device. The spectral engine takes several neighbouring C's
+    /// together, until its blocks are about this wide.
     fn columns(&self) -> usize {
         0
     }

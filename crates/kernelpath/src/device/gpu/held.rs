@@ -58,7 +58,7 @@ fn band<'a, T>(values: &'a [T], rows: &Range<usize>, stride: usize) -> &'a [T] {
     &values[(rows.start * stride).min(values.len())..(rows.end * stride).min(values.len())]
 }
 
-/// The weighed sum of the squares of `rows` rows takes so many flops.
+/// Flops of the weighed sum of the squares of `rows` rows.
 fn flops_of_curvature(order: usize, rows: usize) -> f64 {
     2.0 * (order as f64).powi(2) * rows as f64
 }
@@ -206,7 +206,7 @@ impl<L: Launcher> Held<L> {
         self.machine.launch_on("widen", rows, columns, &args)
     }
 
-    /// A product of the matrix takes so many flops for this number of rows and columns.
+    /// Flops of a product of the matrix for this number of rows and columns.
     fn flops(&self, rows: usize, columns: usize) -> f64 {
         2.0 * rows as f64 * self.columns as f64 * columns as f64
     }

@@ -324,7 +324,7 @@ impl<L: Launcher> Machine<L> {
         if self.launcher.facts().is_processor { FLOPS_OF_PROCESSOR } else { FLOPS_OF_DEVICE }
     }
 
-    /// Fails when the caller asked to stop. Every so many flops it waits for the device, so that what is still in its queue
+    /// Fails when the caller asked to stop. After a stride of flops it waits for the device, so that what is still in its queue
     /// does not take long.
     pub fn pace(&self, pace: &mut Pace, flops: f64, control: &Control) -> Result<()> {
         control.check()?;

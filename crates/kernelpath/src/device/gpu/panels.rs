@@ -48,7 +48,7 @@ impl<L: Launcher> Panels<L> {
         Operand::new(self.blocks[first / self.at_once].block(), first % self.at_once * self.rows, self.rows)
     }
 
-    /// Stretches of columns that are in one panel of this matrix and of `other`, which has as many columns.
+    /// Stretches of columns that are in one panel of this matrix and of `other`, which has the same number of columns.
     pub fn stretches(&self, other: &Self) -> impl Iterator<Item = Range<usize>> {
         let (a, b, all) = (self.at_once, other.at_once, self.columns);
         let mut start = 0;

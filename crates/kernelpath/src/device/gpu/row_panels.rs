@@ -132,7 +132,7 @@ impl<'a, L: Launcher> Between<'a, L> {
         self.kernel.shape == Shape::Precomputed
     }
 
-    /// Flops of the kernel between so many rows of x and of z, and of its product with the coefficients. Precomputed values
+    /// Flops of the kernel between these numbers of rows of x and of z, and of its product with the coefficients. Precomputed values
     /// take those of the product alone.
     fn flops(&self, rows: usize, columns: usize) -> f64 {
         let of_kernel = if self.is_precomputed() { 0.0 } else { 3.0 * self.x.ncols() as f64 + FLOPS_OF_VALUE };

@@ -24,7 +24,7 @@ pub(crate) enum Products {
 const RENEWED_AFTER: usize = 12;
 
 impl Products {
-    /// The precision to begin with. Entries of K that are rough do not deserve better.
+    /// The precision to begin with: double only if K is stored in double precision on a device where that is slow.
     pub fn first(device: &dyn Device, is_rough: bool) -> Self {
         if is_rough || !device.double_is_slow() { Self::Single } else { Self::Double }
     }
