@@ -207,6 +207,15 @@ impl<'a> Csr<'a> {
         0.0
     }
 
+    /// The rows with each column multiplied by its factor.
+    pub(crate) fn scaled(&self, factor: &[f64]) -> CsrBuf {
+        let mut scaled = CsrBuf::from_rows(self, &(0..self.nrows()).collect::<Vec<_>>());
+        for (column, value) in scaled.indices.iter().zip(&mut scaled.values) {
+            *value *= factor[*column];
+        }
+        scaled
+    }
+
     /// xₖ − zₖ, columns ascending, for every column k in which row `a` of this matrix or row `b` of `other` has an
     /// entry.
     pub(crate) fn differences(&self, a: usize, other: &Self, b: usize) -> impl Iterator<Item = f64> {
@@ -247,6 +256,18 @@ impl CsrBuf {
             copy.indptr.push(copy.indices.len());
         }
         copy
+    }
+
+    /// Rows that take over the memory: row i has `values[k]` in column `indices[k]` for k from `indptr[i]` to
+    /// `indptr[i + 1]`, columns ascending.
+    pub fn new(columns: usize, indptr: Vec<usize>, indices: Vec<usize>, values: Vec<f64>) -> Result<Self> {
+        Csr::new(columns, &indptr[..], &indices[..], &values[..])?;
+        Ok(Self { columns, indptr, indices, values })
+    }
+
+    /// The parts: where rows begin, columns, values.
+    pub fn parts(&self) -> (&[usize], &[usize], &[f64]) {
+        (&self.indptr, &self.indices, &self.values)
     }
 
     /// The rows.

@@ -1,8 +1,8 @@
 //! Weights of classes, which multiply the weights of their rows in the loss. Scores do not see them.
 
 use crate::error::Result;
-use crate::estimator::label::LabelValue;
 use crate::estimator::options::setting;
+use crate::model::label_value::LabelValue;
 
 /// Weights of classes.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,7 +6,7 @@ use crate::estimator::class_weights::ClassWeights;
 use crate::estimator::counted::Counted;
 use crate::estimator::fitted::Fitted;
 use crate::estimator::fitted_classifier::FittedClassifier;
-use crate::estimator::label::{Encoded, Label, LabelValue, encoded};
+use crate::estimator::label::{Encoded, Label, encoded};
 use crate::estimator::options::{Cv, Options, Tune, setting};
 use crate::estimator::setters::shared_settings;
 use crate::estimator::training::{train, tuned};
@@ -19,6 +19,7 @@ use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
 use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::calibrate::Method;
+use crate::model::label_value::LabelValue;
 use crate::model::probabilities::Odds;
 use crate::observe::Control;
 

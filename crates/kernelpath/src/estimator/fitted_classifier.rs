@@ -5,12 +5,13 @@ use crate::data::rows::Rows;
 use crate::error::Result;
 use crate::estimator::classifier::{Classifier, listed};
 use crate::estimator::fitted::{Fitted, shared_results};
-use crate::estimator::label::{Label, LabelValue, encoded};
+use crate::estimator::label::{Label, encoded};
 use crate::estimator::options::setting;
 use crate::fit::metrics::{accuracy, balanced_accuracy, neg_log_loss, roc_auc};
 use crate::fit::scoring::Scoring;
 use crate::model::arrangement::Arrangement;
 use crate::model::calibrate::Calibration;
+use crate::model::label_value::LabelValue;
 use crate::model::probabilities::Odds;
 
 /// A trained and tuned classifier, made by [`Classifier::fit`].

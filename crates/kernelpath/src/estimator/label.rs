@@ -1,72 +1,10 @@
 //! Labels of any type: what they are compared by, and what predictions return.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 
 use crate::error::{Error, Result};
-
-/// What a label is compared and sorted by: texts by their letters, numbers by size, `false` before `true`.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum LabelValue {
-    /// Of a `bool`.
-    Truth(bool),
-    /// Of an integer, or of a float that is a whole number.
-    Whole(i128),
-    /// Of any other float. It is no class: training refuses it.
-    Fraction(f64),
-    /// Of a string.
-    Text(String),
-}
-
-impl LabelValue {
-    /// The order of values of different types.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Truth(_) => 0,
-            Self::Whole(_) => 1,
-            Self::Fraction(_) => 2,
-            Self::Text(_) => 3,
-        }
-    }
-}
-
-impl Ord for LabelValue {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        match (self, other) {
-            (Self::Truth(a), Self::Truth(b)) => a.cmp(b),
-            (Self::Whole(a), Self::Whole(b)) => a.cmp(b),
-            (Self::Fraction(a), Self::Fraction(b)) => a.total_cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
-        }
-    }
-}
-
-impl PartialOrd for LabelValue {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for LabelValue {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for LabelValue {}
-
-impl fmt::Display for LabelValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truth(value) => write!(f, "{value}"),
-            Self::Whole(value) => write!(f, "{value}"),
-            Self::Fraction(value) => write!(f, "{value}"),
-            Self::Text(value) => write!(f, "{value:?}"),
-        }
-    }
-}
+use crate::model::label_value::LabelValue;
 
 /// A label of a class: strings, integers, `bool`, and floats that are whole numbers.
 ///
@@ -134,6 +72,19 @@ labels! {
     u32, u32, |number| LabelValue::Whole(i128::from(*number));
     u64, u64, |number| LabelValue::Whole(i128::from(*number));
     usize, usize, |number| LabelValue::Whole(*number as i128);
+}
+
+/// What a file or another program gave, whatever its type.
+impl Label for LabelValue {
+    type Owned = Self;
+
+    fn value(&self) -> LabelValue {
+        self.clone()
+    }
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
 }
 
 fn of_float(number: f64) -> LabelValue {

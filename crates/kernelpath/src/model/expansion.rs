@@ -36,6 +36,21 @@ impl Expansion {
         Self { kernel, vectors, columns, width, coef, intercepts }
     }
 
+    /// The kernel with its bandwidth.
+    pub fn kernel(&self) -> KernelFn {
+        self.kernel
+    }
+
+    /// For a precomputed kernel, the columns of the vectors; else the training rows that the vectors are.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// The number of columns that rows must have.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     pub fn vectors(&self) -> Rows<'_> {
         self.vectors.view()
     }

@@ -1,0 +1,3 @@
+//! The `kernelpath` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Trained kernel machines for other programs and for people: LIBSVM models, ONNX, a report page.
