@@ -87,7 +87,7 @@ impl Control {
     }
 
     /// Fails when the caller asked to stop. Cheap: call it every few microseconds of work.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if self.shared.cancelled.load(Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 

@@ -1,0 +1,294 @@
+//! The bytes of a file in blocks of whole records, and how much memory they may take.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use kernelpath::Control;
+
+use crate::error::{Failure, Problem};
+use crate::options::Options;
+use crate::source::Source;
+
+/// Bytes of a block. Larger blocks leave the cache between the thread that reads and the code that parses; with
+/// smaller ones, threads meet more often at the lock, and the parts to be joined are many.
+const BLOCK: usize = 1 << 20;
+
+/// The mark that some programs write first into a file of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How much memory reading may take, and what the parsed parts take so far.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: u64,
+    kept: AtomicU64,
+}
+
+impl Budget {
+    pub fn new(options: &Options) -> Self {
+        let limit = options.memory.or_else(kernelpath::available_memory).unwrap_or(u64::MAX);
+        Self { limit, kept: AtomicU64::new(0) }
+    }
+
+    /// Bytes that reading may take.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Counts bytes that are kept until the end. Each is needed twice then: in its part, and where the parts are joined.
+    pub fn keep(&self, bytes: usize) -> Result<(), Failure> {
+        let kept = self.kept.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
+        if kept.saturating_mul(2) > self.limit { Err(self.exceeded("the table")) } else { Ok(()) }
+    }
+
+    /// Checks bytes that are needed for a while.
+    fn check(&self, bytes: usize, what: &'static str) -> Result<(), Failure> {
+        if bytes as u64 > self.limit { Err(self.exceeded(what)) } else { Ok(()) }
+    }
+
+    pub fn exceeded(&self, what: &'static str) -> Failure {
+        Failure::Memory { what, limit: self.limit }
+    }
+}
+
+/// Where a block may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// After any line.
+    Lines,
+    /// After a line that no quoted field goes beyond; fields have this delimiter between them.
+    Records(u8),
+}
+
+/// Whole records of a file.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its number, counted from 0.
+    pub at: usize,
+    /// The memory; what is behind `end` belongs to nothing.
+    buffer: Vec<u8>,
+    end: usize,
+}
+
+impl Block {
+    /// The records. The last byte is a line feed.
+    pub fn text(&self) -> &[u8] {
+        &self.buffer[..self.end]
+    }
+}
+
+/// A file as a sequence of blocks. Where it is cut depends on its content alone.
+pub(crate) struct Blocks<'a> {
+    input: Box<dyn Read + Send + 'a>,
+    cut: Cut,
+    /// The start of a record whose end is not read yet.
+    rest: Vec<u8>,
+    /// Buffers that are not in use.
+    spare: Vec<Vec<u8>>,
+    at: usize,
+    at_end: bool,
+    budget: &'a Budget,
+    control: &'a Control,
+}
+
+impl<'a> Blocks<'a> {
+    pub fn open(source: &Source<'a>, budget: &'a Budget, control: &'a Control) -> Result<Self, Failure> {
+        let input = source.open(control, budget.limit())?;
+        let (rest, spare) = (Vec::new(), Vec::new());
+        Ok(Self { input, cut: Cut::Lines, rest, spare, at: 0, at_end: false, budget, control })
+    }
+
+    /// Reads the first bytes of the file, from which its format is seen: at least one line, and a block if there is so much.
+    pub fn peek(&mut self) -> Result<(), Failure> {
+        let mut buffer = Vec::new();
+        let (mut end, mut target) = (0, BLOCK);
+        loop {
+            end = self.fill(&mut buffer, end, target)?;
+            if self.at_end || memchr::memchr(b'\n', &buffer[..end]).is_some() {
+                break;
+            }
+            target *= 2;
+        }
+        let start = if buffer[..end].starts_with(MARK) { MARK.len() } else { 0 };
+        self.rest = buffer[start..end].to_vec();
+        self.spare.push(buffer);
+        Ok(())
+    }
+
+    /// What [`Blocks::peek`] has read.
+    pub fn start(&self) -> &[u8] {
+        &self.rest
+    }
+
+    /// Says where blocks may end. Before that, after any line.
+    pub fn cut_at(&mut self, cut: Cut) {
+        self.cut = cut;
+    }
+
+    /// Whether everything is read.
+    pub fn is_done(&self) -> bool {
+        self.at_end && self.rest.is_empty()
+    }
+
+    /// The number of the next block.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Takes the memory of a block for a later one.
+    pub fn recycle(&mut self, block: Block) {
+        self.spare.push(block.buffer);
+    }
+
+    /// The next block; `None` after the last. A line of an error is counted from the start of the block.
+    pub fn next(&mut self) -> Result<Option<Block>, Failure> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        let mut end = self.rest.len();
+        let mut target = BLOCK.max(2 * end);
+        self.grow(&mut buffer, target)?;
+        buffer[..end].copy_from_slice(&self.rest);
+        self.rest.clear();
+        let mut scan = Scan::default();
+        loop {
+            end = self.fill(&mut buffer, end, target)?;
+            if self.at_end {
+                break;
+            }
+            if let Some(last) = scan.last_end(&buffer[..end], self.cut) {
+                let more = end - last;
+                self.rest.try_reserve_exact(more).map_err(|_| self.budget.exceeded("a single line"))?;
+                self.rest.extend_from_slice(&buffer[last..end]);
+                end = last;
+                break;
+            }
+            // Binary data often has no line feeds: it is refused before it fills the memory.
+            if let Some(nul) = memchr::memchr(0, &buffer[..end]) {
+                let line = memchr::memchr_iter(b'\n', &buffer[..nul]).count() + 1;
+                return Err(Failure::Line { line, problem: Problem::Nul });
+            }
+            target *= 2;
+        }
+        if end == 0 {
+            return Ok(None);
+        }
+        if buffer[end - 1] != b'\n' {
+            self.grow(&mut buffer, end + 1)?;
+            buffer[end] = b'\n';
+            end += 1;
+        }
+        self.at += 1;
+        Ok(Some(Block { at: self.at - 1, buffer, end }))
+    }
+
+    /// Makes the buffer as long as `target`, if there is memory.
+    fn grow(&self, buffer: &mut Vec<u8>, target: usize) -> Result<(), Failure> {
+        if buffer.len() < target {
+            let what = "a single line";
+            self.budget.check(target, what)?;
+            buffer.try_reserve_exact(target - buffer.len()).map_err(|_| self.budget.exceeded(what))?;
+            buffer.resize(target, 0);
+        }
+        Ok(())
+    }
+
+    /// Reads until the buffer has `target` bytes or the file ends, and returns how many it has.
+    fn fill(&mut self, buffer: &mut Vec<u8>, mut end: usize, target: usize) -> Result<usize, Failure> {
+        self.grow(buffer, target)?;
+        while end < target && !self.at_end {
+            self.control.check()?;
+            match self.input.read(&mut buffer[end..target]) {
+                Ok(0) => self.at_end = true,
+                Ok(count) => end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(end)
+    }
+}
+
+/// The search for the last end of a record, which goes on where it stopped when more was read.
+#[derive(Debug, Default)]
+struct Scan {
+    /// Everything before is examined.
+    to: usize,
+    /// Whether `to` is in a quoted field.
+    is_inside: bool,
+}
+
+impl Scan {
+    /// The place after the last record that ends in `text`, which starts with a record.
+    fn last_end(&mut self, text: &[u8], cut: Cut) -> Option<usize> {
+        let Cut::Records(delimiter) = cut else {
+            let found = memchr::memrchr(b'\n', &text[self.to..]).map(|at| self.to + at + 1);
+            self.to = text.len();
+            return found;
+        };
+        let mut last = None;
+        loop {
+            let quote = memchr::memchr(b'"', &text[self.to..]).map(|at| self.to + at);
+            if self.is_inside {
+                // Whether a quote closes the field or stands for itself is seen from the next byte.
+                let Some((quote, next)) = quote.and_then(|at| Some((at, *text.get(at + 1)?))) else {
+                    self.to = quote.unwrap_or(text.len());
+                    return last;
+                };
+                let is_doubled = next == b'"';
+                self.is_inside = is_doubled;
+                self.to = quote + 1 + usize::from(is_doubled);
+            } else {
+                let end = quote.unwrap_or(text.len());
+                last = memchr::memrchr(b'\n', &text[self.to..end]).map(|at| self.to + at + 1).or(last);
+                self.to = quote.map_or(end, |at| at + 1);
+                if quote.is_none() {
+                    return last;
+                }
+                self.is_inside = opens_field(&text[..end], delimiter);
+            }
+        }
+    }
+}
+
+/// Whether a quote after `before` is at the start of a field. Elsewhere it is an error, which the parser reports.
+fn opens_field(before: &[u8], delimiter: u8) -> bool {
+    let start = before.iter().rev().find(|c| **c != b' ');
+    start.is_none_or(|c| *c == delimiter || *c == b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ends of all records, found by one look at each byte.
+    fn naive_ends(text: &[u8], delimiter: u8) -> Vec<usize> {
+        let (mut ends, mut is_inside, mut at) = (Vec::new(), false, 0);
+        while at < text.len() {
+            match text[at] {
+                b'"' if is_inside && text.get(at + 1) == Some(&b'"') => at += 1,
+                b'"' if is_inside => is_inside = false,
+                b'"' => is_inside = opens_field(&text[..at], delimiter),
+                b'\n' if !is_inside => ends.push(at + 1),
+                _ => {}
+            }
+            at += 1;
+        }
+        ends
+    }
+
+    #[test]
+    fn ends_of_records_are_found_wherever_reading_stops() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..20_000 {
+            let text: Vec<u8> = (0..random.usize(..30)).map(|_| b"a, \"\"\"\n\n"[random.usize(..8)]).collect();
+            let mut scan = Scan::default();
+            let mut found = None;
+            let mut to = 0;
+            while to < text.len() {
+                to = (to + random.usize(1..6)).min(text.len());
+                found = scan.last_end(&text[..to], Cut::Records(b',')).or(found);
+            }
+            let naive = naive_ends(&text, b',').pop();
+            // The last quote may wait for the byte after it.
+            assert!(found == naive || text.ends_with(b"\""), "{:?}: {found:?}, not {naive:?}", text.escape_ascii());
+        }
+    }
+}
