@@ -432,6 +432,26 @@ pub enum Error {
         /// The device.
         device: String,
     },
+    /// A file that is no model, or a damaged one.
+    #[error("{}: {problem}", if .file.is_empty() { "model file" } else { .file })]
+    File {
+        /// The file, as the caller named it; empty for bytes that were in memory.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file that cannot be read or written.
+    #[error("cannot {doing} {file:?}: {reason}")]
+    FileAccess {
+        /// The file, as the caller named it.
+        file: String,
+        /// "read" or "write".
+        doing: &'static str,
+        /// What the system said.
+        reason: String,
+        /// The number that the system has for that.
+        code: Option<i32>,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -108,6 +108,7 @@ pub use model::arrangement::{Arrangement, MultiClass};
 pub use model::attributes::{Array, Attribute, Attributes, Entries, float_of_json, json_of_float};
 pub use model::calibrate::{Calibration, Method};
 pub use model::decision::{Model, decision};
+pub use model::file::disk::write_whole;
 pub use model::label_value::LabelValue;
 pub use model::predictor::{Outputs, Predicted, Predictor};
 pub use model::probabilities::Odds;

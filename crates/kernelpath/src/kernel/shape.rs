@@ -71,6 +71,20 @@ impl Shape {
         matches!(self, Self::Rbf | Self::Laplacian | Self::Matern32 | Self::Matern52)
     }
 
+    /// The name of the shape.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rbf => "rbf",
+            Self::Laplacian => "laplacian",
+            Self::Poly { .. } => "poly",
+            Self::Linear => "linear",
+            Self::Sigmoid { .. } => "sigmoid",
+            Self::Matern32 => "matern32",
+            Self::Matern52 => "matern52",
+            Self::Precomputed => "precomputed",
+        }
+    }
+
     /// What the kernel measures between two rows.
     pub(crate) fn measure(self) -> Measure {
         match self {

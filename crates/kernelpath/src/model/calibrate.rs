@@ -39,6 +39,11 @@ impl Method {
     /// The names, in the order of the variants.
     pub const NAMES: &'static [&'static str] = &["sigmoid", "isotonic", "temperature"];
 
+    /// The name of the method.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
     /// The method of that name.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {

@@ -5,6 +5,7 @@ pub(crate) mod attributes;
 pub(crate) mod calibrate;
 pub(crate) mod decision;
 pub(crate) mod expansion;
+pub(crate) mod file;
 pub(crate) mod isotonic;
 pub(crate) mod label_value;
 pub(crate) mod platt;
