@@ -449,8 +449,8 @@ pub enum Error {
         doing: &'static str,
         /// What the system said.
         reason: String,
-        /// The number that the system has for that.
-        code: Option<i32>,
+        /// What kind of failure that is.
+        kind: std::io::ErrorKind,
     },
     /// The caller asked to stop.
     #[error("interrupted")]

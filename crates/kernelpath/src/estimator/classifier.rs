@@ -1,5 +1,7 @@
 //! Classifiers: settings, and training.
 
+use serde_json::{Value, json};
+
 use crate::data::rows::Rows;
 use crate::error::Result;
 use crate::estimator::class_weights::ClassWeights;
@@ -8,6 +10,7 @@ use crate::estimator::fitted::Fitted;
 use crate::estimator::fitted_classifier::FittedClassifier;
 use crate::estimator::label::{Encoded, Label, encoded};
 use crate::estimator::options::{Cv, Options, Tune, setting};
+use crate::estimator::saving::tune_name;
 use crate::estimator::setters::shared_settings;
 use crate::estimator::training::{train, tuned};
 use crate::fit::folds::Folds;
@@ -181,6 +184,45 @@ impl Classifier {
         let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
         let Encoded { classes, values, .. } = labels;
         Ok(FittedClassifier { builder: self.clone(), fitted, classes, values, arrangement, odds, held_out })
+    }
+
+    /// The class in Python that fits the same, and its parameter `loss`, if it has one.
+    pub(crate) fn names(&self) -> (&'static str, Option<&'static str>) {
+        match self.objective {
+            Objective::Scalar(Loss::Dwd) => ("KernelDWD", None),
+            Objective::Scalar(Loss::Logistic) | Objective::Multinomial => ("KernelLogistic", None),
+            Objective::Scalar(loss) => ("KernelSVC", Some(loss.name())),
+        }
+    }
+
+    /// Whether machines choose their C together.
+    pub(crate) fn tune_by(&self) -> Tune {
+        self.tune
+    }
+
+    /// The parameters that only classifiers have, by their names in Python.
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, Value)> {
+        let multi_class = match (self.objective, self.multi_class) {
+            (Objective::Multinomial, _) => "multinomial",
+            (_, Some(MultiClass::OneVsRest)) => "ovr",
+            _ => "ovo",
+        };
+        let class_weight = match &self.class_weights {
+            ClassWeights::Equal => Value::Null,
+            ClassWeights::Balanced => json!("balanced"),
+            ClassWeights::Named(named) => {
+                let texts: Vec<String> = named.iter().map(|(label, weight)| format!("{label}: {weight}")).collect();
+                json!({ "repr": format!("{{{}}}", texts.join(", ")) })
+            }
+        };
+        let (estimator, loss) = self.names();
+        let mut parameters =
+            vec![("class_weight", class_weight), ("multi_class", json!(multi_class)), ("tune", tune_name(self.tune))];
+        parameters.extend(loss.map(|loss| ("loss", json!(loss))));
+        if estimator != "KernelLogistic" {
+            parameters.push(("probability", self.probability.map_or(json!(false), |method| json!(method.name()))));
+        }
+        parameters
     }
 
     fn has_native_odds(&self) -> bool {

@@ -95,6 +95,11 @@ impl Fitted {
         &self.chosen
     }
 
+    /// The chosen place of each machine: C after C of the first γ, then of the second.
+    pub fn places(&self) -> &[usize] {
+        &self.tuned.places
+    }
+
     pub fn scores(&self) -> &[Scores] {
         &self.tuned.scores
     }
@@ -268,6 +273,13 @@ macro_rules! shared_results {
             /// The intercept of each function.
             pub fn intercepts(&self) -> &[f64] {
                 self.fitted.expansion().intercepts()
+            }
+
+            /// Writes the model to a file, for [`SavedModel::load`](crate::SavedModel::load), for Python
+            /// (`kernelpath.load`) and for the command line. A file of that name is replaced once the new one is
+            /// complete.
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> crate::error::Result<()> {
+                self.saved().save(path)
             }
 
             /// The landmarks of a fit at low rank, with the error of the approximation.

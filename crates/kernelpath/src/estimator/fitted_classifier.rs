@@ -6,13 +6,17 @@ use crate::error::Result;
 use crate::estimator::classifier::{Classifier, listed};
 use crate::estimator::fitted::{Fitted, shared_results};
 use crate::estimator::label::{Label, encoded};
-use crate::estimator::options::setting;
+use crate::estimator::options::{Tune, setting};
+use crate::estimator::saving::{Layout, Particulars};
 use crate::fit::metrics::{accuracy, balanced_accuracy, neg_log_loss, roc_auc};
 use crate::fit::scoring::Scoring;
 use crate::model::arrangement::Arrangement;
+use crate::model::attributes::Array;
 use crate::model::calibrate::Calibration;
 use crate::model::label_value::LabelValue;
+use crate::model::predictor::Outputs;
 use crate::model::probabilities::Odds;
+use crate::model::saved::SavedModel;
 
 /// A trained and tuned classifier, made by [`Classifier::fit`].
 ///
@@ -152,5 +156,43 @@ impl<L> FittedClassifier<L> {
         }
         let tasks = self.builder.tasks(&self.arrangement, &labels, counted.weight.as_ref())?;
         self.fitted.verify(&counted, &tasks)
+    }
+
+    /// The model by itself, as a file holds it.
+    pub fn saved(&self) -> SavedModel {
+        let builder = &self.builder;
+        let (estimator, _) = builder.names();
+        let names = (0..self.arrangement.machines()).map(|m| self.machine_name(m)).collect();
+        let names = if matches!(self.arrangement, Arrangement::Two | Arrangement::Together { .. }) {
+            Vec::new()
+        } else {
+            names
+        };
+        let layout =
+            Layout { is_joint: !names.is_empty() && builder.tune_by() == Tune::Joint, names, has_own_grids: false };
+        let mut attributes = Vec::new();
+        let (n, outputs) = (self.held_out.len() / self.arrangement.outputs(), self.values.len());
+        if let Ok(decision) = self.out_of_fold() {
+            let shape = if self.arrangement == Arrangement::Two { vec![n] } else { vec![n, outputs] };
+            attributes.push(("oof_decision_", Array::of_f64(shape, decision).into()));
+        }
+        if let Some(odds) = &self.odds {
+            let probabilities = odds.probabilities(&self.arrangement, &self.held_out);
+            attributes.push(("oof_proba_", Array::of_f64([n, outputs], probabilities).into()));
+        }
+        let (labels, arrangement, odds) = (self.values.clone(), self.arrangement.clone(), self.odds.clone());
+        let outputs = Outputs::Classes { labels, arrangement, odds };
+        let parameters = builder.parameters();
+        self.fitted.saved(Particulars { estimator, parameters, layout, outputs, attributes })
+    }
+
+    /// What a machine of two classes sets apart.
+    fn machine_name(&self, m: usize) -> String {
+        match &self.arrangement {
+            Arrangement::Pairs { pairs, .. } => {
+                format!("{} against {}", self.values[pairs[m].0], self.values[pairs[m].1])
+            }
+            _ => format!("{} against the rest", self.values[m]),
+        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod label;
 pub(crate) mod options;
 pub(crate) mod quantiles;
 pub(crate) mod regressor;
+pub(crate) mod saving;
 pub(crate) mod setters;
 pub(crate) mod svc;
 pub(crate) mod targets;

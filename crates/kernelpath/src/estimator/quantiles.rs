@@ -1,11 +1,14 @@
 //! Quantiles of several levels.
 
 use crate::certify::certificate::Certificate;
+use serde_json::json;
+
 use crate::data::rows::Rows;
 use crate::error::Result;
 use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
 use crate::estimator::options::{Options, setting};
+use crate::estimator::saving::{Layout, Particulars, by_machine};
 use crate::estimator::setters::shared_settings;
 use crate::estimator::targets::{Targets, scored_by_numbers, scores_of};
 use crate::estimator::training::{train, tuned};
@@ -14,6 +17,8 @@ use crate::fit::scoring::Scoring;
 use crate::fit::spread::spread;
 use crate::fit::tune::ChooseBy;
 use crate::loss::scalar::Loss;
+use crate::model::predictor::{Outputs, sort_by};
+use crate::model::saved::SavedModel;
 use crate::observe::Control;
 
 /// Quantile regression of one or several levels τ, to be trained and tuned in one call. All levels share one kernel
@@ -142,11 +147,7 @@ impl FittedQuantiles {
     pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
         let mut quantiles = self.fitted.values(&x.into())?;
         if self.builder.is_sorted {
-            for row in quantiles.chunks_exact_mut(self.rising.len()) {
-                let mut values = row.to_vec();
-                values.sort_by(f64::total_cmp);
-                self.rising.iter().zip(values).for_each(|(&k, value)| row[k] = value);
-            }
+            quantiles.chunks_exact_mut(self.rising.len()).for_each(|row| sort_by(row, &self.rising));
         }
         Ok(quantiles)
     }
@@ -191,5 +192,24 @@ impl FittedQuantiles {
         let counted = self.fitted.counted(x.into(), y.len())?;
         let tasks = self.builder.tasks(y, &counted)?;
         self.fitted.verify(&counted, &tasks)
+    }
+
+    /// The model by itself, as a file holds it. One level is a number in it, not a list.
+    pub fn saved(&self) -> SavedModel {
+        let (builder, is_one) = (&self.builder, self.rising.len() == 1);
+        let names = if is_one { Vec::new() } else { builder.taus.iter().map(|tau| format!("tau={tau}")).collect() };
+        let layout = Layout { names, ..Layout::default() };
+        let parameters = vec![
+            ("tau", if is_one { json!(builder.taus[0]) } else { json!(builder.taus) }),
+            ("noncrossing", if builder.is_sorted { json!("sort") } else { json!(null) }),
+        ];
+        let attributes = vec![
+            ("oof_decision_", by_machine(&self.held_out, self.rising.len(), is_one)),
+            ("tau_", json!(builder.taus).into()),
+            ("n_crossings_", json!(self.crossings).into()),
+        ];
+        let outputs = Outputs::Numbers { is_one, rising: builder.is_sorted.then(|| self.rising.clone()) };
+        let estimator = "KernelQuantile";
+        self.fitted.saved(Particulars { estimator, parameters, layout, outputs, attributes })
     }
 }

@@ -1,11 +1,14 @@
 //! Regressors: ε-insensitive, squared, Huber and expectile losses.
 
 use crate::certify::certificate::Certificate;
+use serde_json::json;
+
 use crate::data::rows::Rows;
 use crate::error::Result;
 use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
 use crate::estimator::options::{Options, Tune, setting};
+use crate::estimator::saving::{Layout, Particulars, by_machine, tune_name};
 use crate::estimator::setters::shared_settings;
 use crate::estimator::targets::{Extent, Targets, scored_by_numbers, scores_of};
 use crate::estimator::training::{train, tuned};
@@ -14,6 +17,8 @@ use crate::fit::scoring::Scoring;
 use crate::fit::spread::spread;
 use crate::fit::tune::ChooseBy;
 use crate::loss::scalar::Loss;
+use crate::model::predictor::Outputs;
+use crate::model::saved::SavedModel;
 use crate::observe::Control;
 
 /// What [`Extent::Auto`] stands for, in units of the spread of the targets. The usual δ is 1.35 times the spread of the
@@ -99,6 +104,7 @@ impl Regressor {
         control: &Control,
     ) -> Result<FittedRegressor> {
         let (x, y) = (x.into(), y.into());
+        let is_one = matches!(y, Targets::One(_));
         let options = &scored_by_numbers(&self.options)?;
         options.check()?;
         self.check()?;
@@ -110,7 +116,7 @@ impl Regressor {
         let tuned = tuned(options, &trained, self.choose_by(&machines), scores, control)?;
         let held_out = counted.spread(trained.out_of_fold(&tuned), machines.tasks.len());
         let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned);
-        Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, held_out })
+        Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, is_one, held_out })
     }
 
     /// Refuses constants of losses that are out of range.
@@ -191,6 +197,8 @@ pub struct FittedRegressor {
     builder: Regressor,
     fitted: Fitted,
     losses: Vec<Loss>,
+    /// Whether the targets were a list, not columns.
+    is_one: bool,
     held_out: Vec<f64>,
 }
 
@@ -233,5 +241,29 @@ impl FittedRegressor {
             return setting(".verify(x, y)", format!("y leads to {found:?}, but the model was fitted with {known:?}"));
         }
         self.fitted.verify(&counted, &machines.tasks)
+    }
+
+    /// The model by itself, as a file holds it.
+    pub fn saved(&self) -> SavedModel {
+        let builder = &self.builder;
+        let names =
+            if self.is_one { Vec::new() } else { (0..self.losses.len()).map(|m| format!("target {m}")).collect() };
+        let layout =
+            Layout { is_joint: !self.is_one && builder.tune == Tune::Joint, names, has_own_grids: !self.is_one };
+        let constants: Vec<f64> = self.losses.iter().map(|loss| loss.constant()).collect();
+        let extent = |extent: Extent| if let Extent::Value(value) = extent { json!(value) } else { json!("auto") };
+        let (estimator, mut parameters, constant) = match builder.kind {
+            Kind::Svr(epsilon) => ("KernelSVR", vec![("epsilon", extent(epsilon))], Some("epsilon_")),
+            Kind::Ridge => ("KernelRegressor", vec![("loss", json!("squared"))], None),
+            Kind::Huber(delta) => {
+                ("KernelRegressor", vec![("loss", json!("huber")), ("delta", extent(delta))], Some("delta_"))
+            }
+            Kind::Expectile(tau) => ("KernelRegressor", vec![("loss", json!("expectile")), ("tau", json!(tau))], None),
+        };
+        parameters.push(("tune", tune_name(builder.tune)));
+        let mut attributes = vec![("oof_decision_", by_machine(&self.held_out, self.losses.len(), self.is_one))];
+        attributes.extend(constant.map(|name| (name, layout.joined(&constants))));
+        let outputs = Outputs::Numbers { is_one: self.is_one, rising: None };
+        self.fitted.saved(Particulars { estimator, parameters, layout, outputs, attributes })
     }
 }

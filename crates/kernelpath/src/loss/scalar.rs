@@ -172,6 +172,17 @@ impl Loss {
         }
     }
 
+    /// The loss's τ, ε or δ; 0 if it has none.
+    pub fn constant(self) -> f64 {
+        match self {
+            Self::Quantile { tau: constant }
+            | Self::Expectile { tau: constant }
+            | Self::EpsilonInsensitive { epsilon: constant }
+            | Self::Huber { delta: constant } => constant,
+            Self::Hinge | Self::SquaredHinge | Self::Logistic | Self::Dwd | Self::Squared => 0.0,
+        }
+    }
+
     /// Checks the loss's own constants.
     pub fn check(self) -> Result<Self> {
         match self {

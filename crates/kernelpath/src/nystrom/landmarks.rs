@@ -77,6 +77,17 @@ impl Landmarks {
         }
     }
 
+    /// The name of the rule; `None` for landmarks that are given.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Auto => Some("auto"),
+            Self::Uniform => Some("uniform"),
+            Self::KMeans => Some("kmeans"),
+            Self::RpCholesky => Some("rpcholesky"),
+            Self::Rows(_) | Self::Given(_) => None,
+        }
+    }
+
     /// Chooses at most `count` landmarks among the candidates by a rule, or takes the given ones.
     pub(crate) fn choose(
         &self,

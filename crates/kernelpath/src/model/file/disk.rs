@@ -105,6 +105,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::metadata(folder)?; // its error does not speak of the other file
         let mut file = builder.tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
@@ -114,7 +115,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn failed(path: &Path, doing: &'static str, error: &io::Error) -> Error {
-    Error::FileAccess { file: path.display().to_string(), doing, reason: error.to_string(), code: error.raw_os_error() }
+    Error::FileAccess { file: path.display().to_string(), doing, reason: error.to_string(), kind: error.kind() }
 }
 
 /// The error, with the name of the file.

@@ -14,7 +14,7 @@ pub(crate) const ATTRIBUTE: &str = "attributes/";
 pub(crate) const TWO: &str = "two";
 pub(crate) const PAIRS: &str = "one against one";
 pub(crate) const REST: &str = "one against the rest";
-pub(crate) const TOGETHER: &str = "together";
+pub(crate) const ALL_TOGETHER: &str = "together";
 
 /// A label: a truth value, an integer, a float or a text; integers that JSON cannot hold are `{"integer": "…"}`.
 pub(crate) fn json_of_label(label: &LabelValue) -> Value {

@@ -11,7 +11,7 @@ use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::attributes::{Array, Attribute, Entries};
 use crate::model::calibrate::{Calibration, Method};
 use crate::model::file::container::{Container, not_a_model, wrong};
-use crate::model::file::document::{ATTRIBUTE, FORMAT, PAIRS, REST, TOGETHER, TWO, label_of_json};
+use crate::model::file::document::{ALL_TOGETHER, ATTRIBUTE, FORMAT, PAIRS, REST, TWO, label_of_json};
 use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
@@ -207,7 +207,7 @@ impl Parts {
                 Arrangement::new(MultiClass::OneVsOne, classes)
             }
             Some(REST) if classes > 2 => Arrangement::Rest { classes },
-            Some(TOGETHER) if classes > 2 => Arrangement::Together { classes },
+            Some(ALL_TOGETHER) if classes > 2 => Arrangement::Together { classes },
             _ => return wrong(format!("its {functions} functions do not tell {classes} classes apart")),
         };
         let odds = match outputs.get("odds").and_then(Value::as_str) {

@@ -9,7 +9,7 @@ use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::attributes::{Array, Attribute, Entries};
 use crate::model::calibrate::Calibration;
 use crate::model::file::container::{Container, wrong};
-use crate::model::file::document::{ATTRIBUTE, FORMAT, PAIRS, REST, TOGETHER, TWO, json_of_label};
+use crate::model::file::document::{ALL_TOGETHER, ATTRIBUTE, FORMAT, PAIRS, REST, TWO, json_of_label};
 use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
@@ -149,7 +149,7 @@ fn json_of_outputs(outputs: &Outputs) -> Result<Value> {
             let name = match arrangement {
                 Arrangement::Two => TWO,
                 Arrangement::Rest { .. } => REST,
-                Arrangement::Together { .. } => TOGETHER,
+                Arrangement::Together { .. } => ALL_TOGETHER,
                 // A file does not list the pairs.
                 Arrangement::Pairs { classes, .. }
                     if *arrangement == Arrangement::new(MultiClass::OneVsOne, *classes) =>
