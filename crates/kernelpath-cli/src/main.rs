@@ -1,3 +1,7 @@
 //! The `kernelpath` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kernelpath_cli::run(std::env::args_os()).into()
+}

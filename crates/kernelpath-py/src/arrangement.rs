@@ -118,6 +118,16 @@ impl Arrangement {
 }
 
 impl Arrangement {
+    /// With its name in Python.
+    pub fn of(arranged: Arranged) -> Self {
+        let name = match arranged {
+            Arranged::Rest { .. } => NAMES[1],
+            Arranged::Together { .. } => NAMES[2],
+            _ => NAMES[0],
+        };
+        Self { arranged, name }
+    }
+
     /// The values of the machines, row after row.
     fn read(&self, values: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<f64>> {
         let (found, expected) = (values.as_array().ncols(), self.arranged.outputs());

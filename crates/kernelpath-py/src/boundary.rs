@@ -39,6 +39,8 @@ fn exception(error: &Error) -> PyErr {
             PyMemoryError::new_err(message)
         }
         Error::Disk { .. } => PyOSError::new_err(message),
+        // The subclass of OSError for this kind of failure.
+        Error::FileAccess { kind, .. } => std::io::Error::new(*kind, message).into(),
         Error::TimeBudget { .. } => PyTimeoutError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
         Error::Threads { .. }

@@ -4,11 +4,13 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod arrangement;
+mod attributes;
 mod boundary;
 mod calibration;
 mod fit;
 mod kernels;
 mod landmarks;
+mod saved;
 mod task;
 mod verify;
 
@@ -104,6 +106,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<calibration::Calibration>()?;
     module.add_class::<fit::Fit>()?;
     module.add_class::<landmarks::Found>()?;
+    module.add_class::<saved::Saved>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernel_matrix, module)?)?;

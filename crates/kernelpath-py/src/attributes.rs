@@ -1,0 +1,90 @@
+//! Attributes of a fitted model between Python and a file: numpy arrays, lists of texts, and small things as JSON.
+
+use kernelpath::{Array, Attribute, Attributes, Entries};
+use numpy::{Element, IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+/// The document that a text holds.
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("not JSON: {error}")))
+}
+
+/// Entries row after row.
+fn entries<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> (Vec<usize>, Vec<T>) {
+    (array.shape().to_vec(), array.as_array().iter().copied().collect())
+}
+
+/// A numpy array, a tuple (names, codes) of texts, or a text of JSON.
+fn read_one(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Attribute::Value(parsed(text.to_str()?)?));
+    }
+    if let Ok((names, codes)) = value.extract::<(Vec<String>, PyReadonlyArrayDyn<'_, u32>)>() {
+        let (shape, codes) = entries(&codes);
+        return Ok(Attribute::Array(Array { shape, entries: Entries::Text { names, codes } }));
+    }
+    let (shape, entries) = if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::F64(values))
+    } else if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::F32(values))
+    } else if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::I64(values))
+    } else if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::I32(values))
+    } else if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::U8(values))
+    } else if let Ok(array) = value.extract() {
+        let (shape, values) = entries(&array);
+        (shape, Entries::Bool(values))
+    } else {
+        return Err(PyTypeError::new_err(format!("{name} is of no type that a model file holds")));
+    };
+    Ok(Attribute::Array(Array { shape, entries }))
+}
+
+/// Attributes by name.
+pub(crate) fn read(attributes: &Bound<'_, PyDict>) -> PyResult<Attributes> {
+    let one = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name: String = name.extract()?;
+        let attribute = read_one(&name, &value)?;
+        Ok((name, attribute))
+    };
+    attributes.iter().map(one).collect()
+}
+
+fn array<'py, T: Element>(py: Python<'py>, shape: &[usize], entries: Vec<T>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    entries.into_pyarray(py).reshape(shape)
+}
+
+/// The attributes as [`read`] takes them.
+pub(crate) fn written<'py>(py: Python<'py>, attributes: &Attributes) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, attribute) in attributes {
+        let Array { shape, entries } = match attribute {
+            Attribute::Value(value) => {
+                dict.set_item(name, value.to_string())?;
+                continue;
+            }
+            Attribute::Array(array) => array,
+            _ => continue,
+        };
+        match entries {
+            Entries::F64(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::F32(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::I64(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::I32(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::U8(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::Bool(entries) => dict.set_item(name, array(py, shape, entries.clone())?)?,
+            Entries::Text { names, codes } => dict.set_item(name, (names, array(py, shape, codes.clone())?))?,
+            _ => {}
+        }
+    }
+    Ok(dict)
+}
