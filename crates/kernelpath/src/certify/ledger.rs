@@ -33,6 +33,8 @@ pub(crate) struct Solution {
     pub coef: Vec<f64>,
     /// The intercept of each output.
     pub b: Vec<f64>,
+    /// f without the intercepts, if the solver knows it in double precision.
+    pub f: Option<Vec<f64>>,
     pub outcome: Outcome,
 }
 
@@ -146,10 +148,13 @@ impl<'a, J: Judge> Ledger<'a, J> {
         self.judge.tol()
     }
 
-    /// Recomputes f for all solutions of the batch in one product.
+    /// Computes f for all solutions of the batch in one product, unless it is known.
     pub fn recomputed(&self, mut solutions: Vec<Solution>) -> Result<Batch> {
-        let coefs: Vec<&[f64]> = solutions.iter().map(|solution| &solution.coef[..]).collect();
-        let fs = self.judge.values(&coefs, self.control)?;
+        let unknown = solutions.iter().filter(|solution| solution.f.is_none());
+        let coefs: Vec<&[f64]> = unknown.map(|solution| &solution.coef[..]).collect();
+        let mut products = self.judge.values(&coefs, self.control)?.into_iter();
+        let fs: Vec<Vec<f64>> =
+            solutions.iter_mut().filter_map(|solution| solution.f.take().or_else(|| products.next())).collect();
         for (solution, f) in solutions.iter_mut().zip(&fs) {
             let weight = &self.problems[solution.problem].weight;
             solution.b = self.judge.intercepts(weight, f, std::mem::take(&mut solution.b));
@@ -163,7 +168,7 @@ impl<'a, J: Judge> Ledger<'a, J> {
     pub fn settle(&self, batch: Batch, mut seen: impl FnMut(usize, &Judged)) -> Result<()> {
         let Batch { solutions, fs, thetas } = batch;
         let mut models = Vec::with_capacity(solutions.len());
-        for ((Solution { problem, c, coef, b, outcome }, f), theta) in solutions.iter().zip(&fs).zip(&thetas) {
+        for ((Solution { problem, c, coef, b, outcome, .. }, f), theta) in solutions.iter().zip(&fs).zip(&thetas) {
             let (weight, c) = (&self.problems[*problem].weight, self.cs[*c]);
             models.push(Model { weight, c, coef, b, f, theta, outcome: *outcome });
         }

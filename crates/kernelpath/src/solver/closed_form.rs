@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::memory;
 use crate::observe::Control;
-use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole};
 
 /// The squared loss on one decomposition. All weights must be 0 or 1, and in the refit no row may be left out.
 pub(crate) struct ClosedForm<'a> {
@@ -164,10 +164,10 @@ impl Engine for ClosedForm<'_> {
         (fitted.beta.clone(), vec![fitted.b])
     }
 
-    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<Fitted>> {
         let sets: Vec<&[usize]> = units.iter().map(std::slice::from_ref).collect();
-        let answer = |(beta, b)| WithoutOne { beta, f: None, b, outcome: SOLVED };
-        Ok(self.without(c, &sets)?.into_iter().map(answer).collect())
+        let fitted = |(beta, b)| Fitted { held_out: Vec::new(), beta, b };
+        Ok(self.without(c, &sets)?.into_iter().map(fitted).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::Outcome;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loss::scalar::Loss;
 use crate::numeric::eigen::eigen_bytes;
 
@@ -91,15 +91,6 @@ impl LeftOutRows<'_> {
     }
 }
 
-/// A left-out problem's answer: β, f = Kβ and b.
-pub(crate) struct WithoutOne {
-    pub beta: Vec<f64>,
-    /// Kβ to double precision, if the engine knows it.
-    pub f: Option<Vec<f64>>,
-    pub b: f64,
-    pub outcome: Outcome,
-}
-
 /// One solver for one loss on one operator, for the problems of one group: the folds and all rows, or one of them.
 pub(crate) trait Engine: Send + Sync {
     /// Where a problem stands: all that the next start and the next step are made from.
@@ -160,6 +151,13 @@ pub(crate) trait Engine: Send + Sync {
     fn retry(&mut self) {}
 
     /// Solves the problems at `c` that leave a row out of these units, one each, starting from the solution with all
-    /// rows. Returns fewer answers if time runs out.
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>>;
+    /// rows.
+    fn leave_out(&mut self, _c: f64, _: &Whole, _: &LeftOutRows, _units: &[usize]) -> Result<Vec<Self::Point>> {
+        Err(Error::NoLeaveOneOut)
+    }
+
+    /// Kβ of a left-out problem's point, if the engine knows it in double precision.
+    fn product<'b>(&self, _point: &'b Self::Point) -> Option<&'b [f64]> {
+        None
+    }
 }

@@ -57,6 +57,11 @@ impl<'a, T: Entry> BoxQp<'a, T> {
         self.hi[i] = cw * kinks.hi;
     }
 
+    /// lo, mid and hi of row `i`.
+    pub fn levels(&self, i: usize) -> [f64; 3] {
+        [self.lo[i], self.mid[i], self.hi[i]]
+    }
+
     pub fn n(&self) -> usize {
         self.gram.n()
     }

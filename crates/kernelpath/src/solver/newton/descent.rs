@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::observe::Control;
-use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole};
 use crate::solver::newton::smooth::{Column, Direction, Smooth, System};
 use crate::solver::newton::starts::{GAP_BETWEEN, LONGEST_LEAP, mixtures, step_length};
 
@@ -216,11 +216,10 @@ impl<P: Smooth> Engine for Newton<'_, P> {
         NEWTON_ATTEMPTS
     }
 
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Column>> {
         let starts = units.iter().map(|&u| self.problem.without(whole, rows, u));
         let mut columns = starts.collect::<Result<Vec<Column>>>()?;
         self.descend(&mut columns.iter_mut().collect::<Vec<_>>(), c, self.problem.settings().tol)?;
-        let answer = |Column { beta, b, outcome, .. }| WithoutOne { beta, f: None, b: b[0], outcome };
-        Ok(columns.into_iter().map(answer).collect())
+        Ok(columns)
     }
 }

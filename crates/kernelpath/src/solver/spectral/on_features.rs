@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::{Outcome, Status};
 use crate::device::basis::OfFeatures;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
-use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::Primal;
@@ -137,9 +137,5 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
 
     fn retry(&mut self) {
         self.primal.accuracy = Accuracy::Double;
-    }
-
-    fn leave_out(&mut self, _: f64, _: &Whole, _: &LeftOutRows, _: &[usize]) -> Result<Vec<WithoutOne>> {
-        Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as `.cv(10)`" })
     }
 }

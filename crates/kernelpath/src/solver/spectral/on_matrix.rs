@@ -14,7 +14,7 @@ use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
-use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole};
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// β and b.
@@ -103,7 +103,7 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
 
     /// All problems of the block as columns. Each starts from the solution with all rows, less the part of the row that
     /// it leaves out.
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Place>> {
         let (device, basis, control) = (self.spectral.device, self.spectral.basis, self.spectral.control);
         let start = |&u: &usize| {
             let mut beta = whole.beta.to_vec();
@@ -121,9 +121,7 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
         self.spectral.settings.tol = LEFT_OUT_SHARE * tol;
         let solved = self.descend(&vec![c; units.len()], &mut places.iter_mut().collect::<Vec<_>>());
         self.spectral.settings.tol = tol;
-        solved?;
-        let answer = |Place { beta, b, outcome, .. }| WithoutOne { beta, f: None, b, outcome };
-        Ok(places.into_iter().map(answer).collect())
+        solved.map(|()| places)
     }
 }
 
