@@ -1,7 +1,7 @@
 //! The rows that take part in the steps, while all other rows are frozen.
 //!
-//! Near the solution of a piecewise-linear loss, most rows are far from a kink: their a is at a bound of a segment, and
-//! stays there. A frozen row adds a constant to Zᵀa, Σa and Σ|a|, so steps and passes need the other rows alone. When
+//! With a piecewise-linear loss, most rows are far from a kink: their a is at a bound of a segment, and mostly stays
+//! there. A frozen row adds a constant to Zᵀa, Σa and Σ|a|, so steps and passes need the other rows alone. When
 //! the working set is solved, all rows are looked at again. If that shows that the gap is not small enough, rows
 //! outside the set had a part in it, and the set grows.
 
