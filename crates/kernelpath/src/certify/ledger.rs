@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::certify::record::{Outcome, Record};
+use crate::certify::record::{Outcome, Record, Status};
 use crate::error::Result;
 use crate::observe::Control;
 
@@ -59,6 +59,22 @@ pub(crate) struct Judged {
     pub is_constant: bool,
     /// On features, Zᵀθ of the θ that was judged; else empty.
     pub image: Vec<f64>,
+}
+
+impl Judged {
+    /// The record of the model itself.
+    pub fn model(record: Record) -> Self {
+        Self { record, is_constant: false, image: Vec::new() }
+    }
+
+    /// If nothing bounds the gap of a model, or rounding noise hides it, the best constant model takes its place,
+    /// provided that the constant model converged or that only its objective is finite. So every model that was run has a
+    /// finite gap, and a model of constant targets is exact.
+    pub fn or_constant(self, constant: Record) -> Self {
+        let is_known = constant.certificate.is_finite() && !self.record.certificate.is_finite();
+        let is_constant = constant.status == Status::Converged || is_known;
+        if is_constant { Self { record: constant, is_constant, ..self } } else { self }
+    }
 }
 
 /// The certificate of one kind of problem on one operator. It knows nothing of solvers.

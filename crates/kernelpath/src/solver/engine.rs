@@ -52,6 +52,12 @@ pub(crate) struct Job<P> {
     pub point: P,
 }
 
+/// Hands the problems of each C to `solve`.
+pub(crate) fn each_c<P>(jobs: &mut [Job<P>], mut solve: impl FnMut(f64, &mut [&mut P]) -> Result<()>) -> Result<()> {
+    let mut of_c = jobs.chunk_by_mut(|a, b| a.c == b.c);
+    of_c.try_for_each(|jobs| solve(jobs[0].c, &mut jobs.iter_mut().map(|job| &mut job.point).collect::<Vec<_>>()))
+}
+
 /// The way to a distant C, by way of C's in between.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leap {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::certify::exact::Shared;
-use crate::certify::record::{Outcome, Status};
+use crate::certify::record::Outcome;
 use crate::device::basis::Basis;
 use crate::device::basis::Eigenvectors;
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 
 impl Place {
     fn new(weight: Arc<[f64]>, state: State) -> Self {
-        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome { status: Status::NotRun, steps: 0 } }
+        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome::NOT_RUN }
     }
 }
 
