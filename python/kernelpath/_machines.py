@@ -89,6 +89,11 @@ class Parts:
         """Whether attributes have a leading axis for the machines."""
         return bool(self.names)
 
+    @property
+    def has_choices(self) -> bool:
+        """Whether each machine chooses for itself."""
+        return self.has_axis and not self.is_joint
+
     def joined(self, values: Iterable[Any]) -> Any:
         """An attribute, from the value of each machine."""
         values = list(values)

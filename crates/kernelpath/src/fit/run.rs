@@ -3,13 +3,12 @@
 //! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the fold's out-of-fold scores
 //! are the f of its held-out rows.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::certify::ledger::Kept;
 use crate::certify::record::Record;
 use crate::data::units::Units;
-use crate::device::Device;
+use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::check::check;
 use crate::fit::folds::Folds;
@@ -122,16 +121,23 @@ fn fit_matrix<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len())?;
+    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len(), control)?;
     let kernels = device.kernels();
     let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
-    gram.remote = device.hold(&gram.stored())?;
+    gram.remote = device.hold(&gram.stored(), control)?;
     let precision = epsilon::<T>(&kernel, &request.x);
     let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let (decomposition, solver) = (OnceLock::new(), request.solver);
-    let ground =
-        WithMatrix::<T, T> { device, gram: &gram, units, solver, decomposition: &decomposition, origin: None, control };
+    let (decompositions, solver) = (Decompositions::default(), request.solver);
+    let ground = WithMatrix::<T, T> {
+        device,
+        gram: &gram,
+        units,
+        solver,
+        decompositions: &decompositions,
+        origin: None,
+        control,
+    };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
     let fits = fit_tasks(request, &ground, control)?;
@@ -152,7 +158,7 @@ fn fit_features<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom)?;
+    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom, control)?;
     let mut features =
         Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
@@ -160,15 +166,16 @@ fn fit_features<T: Working>(
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let fits = if as_product {
         let mut gram = features.product(control)?;
-        gram.remote = device.hold(&gram.stored())?;
+        gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
-        let (decomposition, origin) = (OnceLock::new(), Some(Origin { features: &features, nystrom }));
-        let ground = WithMatrix { device, gram: &gram, units, solver, decomposition: &decomposition, origin, control };
+        let (decompositions, origin) = (Decompositions::default(), Some(Origin { features: &features, nystrom }));
+        let ground =
+            WithMatrix { device, gram: &gram, units, solver, decompositions: &decompositions, origin, control };
         fit_tasks(request, &ground, control)?
     } else {
         // Features far from 0 would hide b.
         let mean = if scalar { features.centre() } else { vec![0.0; rank] };
-        features.remote = device.hold(&features.stored())?;
+        features.remote = device.hold(&features.stored(), control)?;
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
         let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };

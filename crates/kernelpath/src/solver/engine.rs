@@ -4,7 +4,6 @@ use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::Outcome;
 use crate::error::{Error, Result};
 use crate::loss::scalar::Loss;
-use crate::numeric::eigen::eigen_bytes;
 
 /// What there is to say of a solver before it runs.
 pub(crate) struct Description {
@@ -27,13 +26,8 @@ pub(crate) struct Size {
     pub held_out: usize,
     /// Columns that a product on the device should have.
     pub columns: usize,
-}
-
-impl Size {
-    /// A copy of the matrix in double precision, its eigenvectors, and the work space of the decomposition.
-    pub fn decomposition(&self) -> u64 {
-        8 * (self.rows * self.rows) as u64 + eigen_bytes(self.rows)
-    }
+    /// Bytes of the host for the decomposition of the matrix.
+    pub decomposition: u64,
 }
 
 /// How well a problem is to be solved.

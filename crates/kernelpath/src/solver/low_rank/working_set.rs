@@ -38,12 +38,12 @@ impl Growth {
     }
 
     fn wanted(&self, inside: usize) -> usize {
-        self.times * self.fewest.max(ROWS_PER_INSIDE * inside)
+        self.times.saturating_mul(self.fewest.max(ROWS_PER_INSIDE * inside))
     }
 
     /// Grows the set, given its rows and by how much a changed in all rows.
     pub fn was_not_enough(&mut self, rows: Vec<usize>, changes: &[Vec<f64>]) {
-        self.times *= 2;
+        self.times = self.times.saturating_mul(2);
         self.known = with_numbers(&references(changes));
         self.known.extend(rows);
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::certify::exact::Shared;
 use crate::certify::record::Outcome;
 use crate::device::basis::Basis;
-use crate::device::basis::Eigenvectors;
 use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::cholesky::Working;
@@ -42,7 +41,7 @@ pub(crate) struct OnMatrix<'a, T> {
     pub weights: Vec<Arc<[f64]>>,
     /// C's in a block.
     pub neighbours: usize,
-    pub spectral: Spectral<'a, Eigenvectors<'a>>,
+    pub spectral: Spectral<'a, dyn Basis + 'a>,
 }
 
 impl<T: Working> OnMatrix<'_, T> {
