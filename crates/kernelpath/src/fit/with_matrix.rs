@@ -18,7 +18,6 @@ use crate::fit::solved::{SolveAll, Solved, problems};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
-use crate::numeric::parallel;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
@@ -155,15 +154,13 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
         Ok(Solved { placed, weight, method, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
-        parallel::try_map(solved, |Solved { placed, refit, folds, .. }| {
-            let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &placed.own, kept, units, self.control);
-            if request.folds == Folds::LeaveOneOut {
-                return Ok(vec![at(refit, &self.units.of_row)?]);
-            }
-            let splits = folds.iter().zip(request.folds.splits());
-            splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
-        })
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
+        let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &solved.placed.own, kept, units, self.control);
+        if request.folds == Folds::LeaveOneOut {
+            return Ok(vec![at(&solved.refit, &self.units.of_row)?]);
+        }
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
     }
 
     /// A unit's β is divided among its rows in proportion to their weights. If the matrix is ZZᵀ, the coefficients are

@@ -10,7 +10,7 @@ use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::with_numbers;
 use crate::numeric::parallel;
-use crate::numeric::simd::{fill_in_lanes, sums};
+use crate::numeric::simd::sums;
 use crate::solver::low_rank::column::{Column, Frozen};
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::{Primal, references};
@@ -66,18 +66,13 @@ impl<T: Working> Primal<'_, T> {
                 let at = chunk * CHUNK..chunk * CHUNK + chosen.len();
                 let rows = [self.y, column.weight, &column.g, &column.s].map(|values| &values[at.clone()]);
                 let [y, weight, g, s] = rows;
-                self.loss.vectorised(
+                self.loss.fill(
+                    [y, weight, g, s, &before],
+                    [&mut *chosen],
                     #[inline(always)]
-                    |loss| {
-                        fill_in_lanes(
-                            [y, weight, g, s, &before],
-                            [&mut *chosen],
-                            #[inline(always)]
-                            |[y, w, g, s, before]| {
-                                let close = distance(loss, y, w, g + column.b) <= reach;
-                                [if s > 0.0 || close { 1.0 } else { before }]
-                            },
-                        );
+                    |loss, [y, w, g, s, before]| {
+                        let close = distance(loss, y, w, g + column.b) <= reach;
+                        [if s > 0.0 || close { 1.0 } else { before }]
                     },
                 );
             }
