@@ -216,8 +216,9 @@ def _outputs(model: Any) -> dict[str, Any]:
     elif model._probability() == "native":
         odds = "native"
     kind = model.classes_.dtype
+    label_type = kind.name if kind.kind in "biufO" else None
     return {
-        "label_type": kind.str if kind.kind == "U" else kind.name,
+        "label_type": kind.str if kind.kind == "U" else label_type,
         "labels": [label.item() if isinstance(label, np.generic) else label for label in labels],
         "arrangement": model._arrangement,
         "odds": odds,

@@ -116,3 +116,15 @@ def test_interruptions_are_pythons_again():
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
+def test_the_command_ends_with_an_interruption():
+    """It waits for data that does not come."""
+    command = [sys.executable, "-m", "kernelpath", "train", "-"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=1.5)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=5) in (130, -signal.SIGINT)
+    child.communicate()

@@ -39,7 +39,7 @@ THREE = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(75), [-0.5, 0.5])
 WAVE = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(75)
 BOTH = np.column_stack([WAVE, 1.0 - 3.0 * X[:, 1]])
 FRAME = pd.DataFrame(X, columns=["width", "length", "größe"])
-SPARSE = sparse.random_array((75, 3), density=0.6, random_state=0, format="csr")
+SPARSE = sparse.csr_array(sparse.random(75, 3, density=0.6, random_state=0, format="csr"))
 WEIGHT = np.arange(75) % 7 % 3
 TEXTS = np.array(["ein", "zwei", "drei und mehr"])[THREE]
 
@@ -490,6 +490,9 @@ def test_libsvm_models_come_back_as_themselves(tmp_path):
             if more:
                 np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-12)
                 np.testing.assert_array_equal(again.classes_, model.classes_)
+    assert not hasattr(again, "C_")
+    with pytest.raises(ValueError, match="holds no C.* to verify"):
+        again.verify(X, WAVE)
     with pytest.raises(ValueError, match="line 1: "):
         kernelpath.from_libsvm(b"no model")
     with pytest.raises(ValueError, match='its kernel is "laplacian"'):
