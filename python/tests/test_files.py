@@ -493,8 +493,11 @@ def test_libsvm_models_come_back_as_themselves(tmp_path):
     assert not hasattr(again, "C_")
     with pytest.raises(ValueError, match="holds no C.* to verify"):
         again.verify(X, WAVE)
-    with pytest.raises(ValueError, match="line 1: "):
+    with pytest.raises(ValueError, match="the model of LIBSVM: line 1: "):
         kernelpath.from_libsvm(b"no model")
+    (tmp_path / "libsvm.model").write_text("svm_type c_svc\nkernel_type none\n")
+    with pytest.raises(ValueError, match=r"libsvm\.model: line "):
+        kernelpath.from_libsvm(tmp_path / "libsvm.model")
     with pytest.raises(ValueError, match='its kernel is "laplacian"'):
         kernelpath.to_libsvm(KernelSVC(kernel="laplacian", Cs=1.0, cv=None).fit(X, TWO))
 
