@@ -28,6 +28,7 @@ from kernelpath import (
     KernelSVR,
     NystromFeatures,
     _core,
+    _saved,
 )
 from kernelpath._files import file_of
 
@@ -213,6 +214,16 @@ def test_labels_keep_their_type(name, tmp_path):
     for again in (kernelpath.load(tmp_path / "model.kpath"), pickle.loads(pickle.dumps(model))):
         assert_same(model.classes_, again.classes_)
         assert_same(model.predict(X), again.predict(X))
+
+
+def test_padding_of_labels_is_bounded():
+    """One long text among many short ones is not padded, nor are short texts of a type that is wide."""
+    labels = [*(str(k) for k in range(1000)), "x" * 10_000]
+    for label_type, expected in ((None, labels), ("<U10000", labels), ("<U100000000", ["a", "b"])):
+        classes = _saved._classes(expected, label_type)
+        assert (classes.dtype, classes.tolist()) == (object, expected)
+    with pytest.raises(ValueError, match="not of the type <U1"):
+        _saved._classes(["aa", "bb"], "<U1")
 
 
 def test_labels_that_no_file_holds_are_refused_but_pickled():
@@ -453,6 +464,7 @@ def deep(document, *names):
         lambda document: deep(document, "attributes").update(parts_={"names": ["a"], "is_joint": False}),
         lambda document: deep(document, "attributes").update(parts_=[]),
         lambda document: deep(document, "attributes").update(rank_=3),
+        lambda document: document["texts"].update({"attributes/status_": ["x" * 1_000_000]}),
         lambda document: deep(document, "attributes").update({"support_vectors_.layout": 3}),
     ],
 )
