@@ -1,6 +1,6 @@
 # Needs only Rust and Python 3.10 or later; everything else goes into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-rust test-python test-oldest check-gpu campaign lint format docs cuda-headers bench peers peers-torch clean tools
+.PHONY: help demo test test-quick test-rust test-python test-oldest check-gpu campaign fuzz lint format docs cuda-headers bench peers peers-torch clean tools
 
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -13,6 +13,8 @@ RUST_EXAMPLES := $(basename $(notdir $(wildcard crates/kernelpath/examples/*.rs)
 PYTHON_CODE := python examples benchmarks docs crates/kernelpath/tests/standin
 CASES ?= 2000
 FIRST ?= 0
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := model_file libsvm csv libsvm_model
 # One interpreter for every cargo call, so that pyo3 is compiled once.
 export PYO3_PYTHON := $(BIN)/python
 
@@ -42,6 +44,7 @@ test-quick: $(VENV)/.created ## a verdict after a change: the core of the Rust a
 # CUDA's driver, which needs Linux on x86-64 and g++.
 STANDIN := $(CURDIR)/.cuda/standin
 ON_STANDIN := $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(shell command -v g++ >/dev/null && echo yes))
+TESTED_CRATES := kernelpath kernelpath-data kernelpath-export kernelpath-cli
 WITH_STANDIN := LD_LIBRARY_PATH=$(STANDIN) KERNELPATH_DEVICES=cuda KERNELPATH_REQUIRE_DEVICES=cuda
 $(STANDIN)/.built: $(wildcard crates/kernelpath/tests/standin/*) | cuda-headers
 	sh crates/kernelpath/tests/standin/build.sh $(STANDIN) $(CURDIR)/.cuda/13/include
@@ -50,7 +53,7 @@ $(STANDIN)/.built: $(wildcard crates/kernelpath/tests/standin/*) | cuda-headers
 test-rust: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Rust unit, integration and documentation tests, and the example programs
 	@test -n "$$(ls /etc/OpenCL/vendors 2>/dev/null)" || \
 	  echo "No OpenCL driver: its tests are skipped. Install: sudo apt-get install -y pocl-opencl-icd ocl-icd-libopencl1"
-	cargo test --release -p kernelpath
+	cargo test --release $(addprefix -p ,$(TESTED_CRATES))
 	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --lib device::)
 	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --test devices)
 	@for example in $(RUST_EXAMPLES); do \
@@ -68,6 +71,16 @@ check-gpu: $(BUILT) ## tests of the devices and the paper's Table 2 on your GPU;
 
 campaign: $(BUILT) ## thousands of random fits, each certificate recomputed by a twin (CASES=2000; FIRST=0 is the first seed)
 	$(BIN)/python python/tests/campaign.py --cases $(CASES) --start $(FIRST)
+
+# Finds go into fuzz/artifacts and new inputs into fuzz/work. Inputs worth keeping are in fuzz/corpus, which the Rust
+# tests walk without any of this.
+fuzz: tools ## throw random files at the readers, with sanitizers, FUZZ_SECONDS=60 each (needs nightly Rust and cargo-fuzz)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "Nightly Rust or cargo-fuzz is missing. Install:"; \
+	  echo "  rustup toolchain install nightly --profile minimal && cargo install cargo-fuzz"; exit 1; }
+	@for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/work/$$target && \
+	  cargo +nightly fuzz run $$target fuzz/work/$$target fuzz/corpus/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 || exit 1; done
 
 lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \

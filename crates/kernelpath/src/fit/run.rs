@@ -17,7 +17,7 @@ use crate::fit::memory_plan;
 use crate::fit::placed::{Placed, units};
 use crate::fit::precision::is_single;
 use crate::fit::request::{KernelChoice, Request, Task};
-use crate::fit::result::{Models, PathFit, path_fit};
+use crate::fit::result::{PathFit, path_fit};
 use crate::fit::solved::Solved;
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
@@ -38,12 +38,12 @@ pub(crate) trait Ground: Sync {
     /// Whether the task is small: it is solved on one thread, side by side with others.
     fn is_alone(&self, task: &Task) -> bool;
     /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
-    /// [`held_out`](Self::held_out) computes these values for all tasks together.
+    /// [`held_out`](Self::held_out) computes these values.
     fn keeps_values(&self, task: &Task) -> bool;
     fn solve(&self, request: &Request, task: &Task) -> Result<Solved>;
-    /// `[task][fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the
-    /// only "fold" is the refit, and its values are those at all rows.
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>>;
+    /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the only
+    /// "fold" is the refit, and its values are those at all rows.
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>>;
     /// The coefficients of the refit, one for each row or landmark.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
     /// Makes the records of a problem hold for the kernel that was asked for.
@@ -194,22 +194,13 @@ fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Resu
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * request.problems());
     let tasks = &request.tasks;
     let (alone, together): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|&k| ground.is_alone(&tasks[k]));
-    let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(tasks.len());
-    for k in together {
-        let of_task = ground.solve(request, &tasks[k])?;
-        if ground.keeps_values(&tasks[k]) {
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, None)?));
-        } else {
-            let values = ground.held_out(request, std::slice::from_ref(&of_task))?.remove(0);
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, Some(values))?));
-        }
-    }
-    let solved = parallel::try_map(&alone, |&k| ground.solve(request, &tasks[k]))?;
-    let values = if solved.is_empty() { Vec::new() } else { ground.held_out(request, &solved)? };
-    let assembled = parallel::try_map(alone.into_iter().zip(solved).zip(values), |((k, solved), values)| {
-        Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?))
-    })?;
-    fits.extend(assembled);
+    let fit_task = |k: usize| {
+        let solved = ground.solve(request, &tasks[k])?;
+        let values = (!ground.keeps_values(&tasks[k])).then(|| ground.held_out(request, &solved)).transpose()?;
+        Ok((k, assemble(request, &tasks[k], ground, solved, values)?))
+    };
+    let mut fits = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
+    fits.extend(parallel::try_map(alone, fit_task)?);
     fits.sort_by_key(|(k, _)| *k);
     Ok(fits.into_iter().map(|(_, fit)| fit).collect())
 }
@@ -249,6 +240,5 @@ fn assemble(
         oof = values.unwrap_or(oof);
     }
     records.push(refit.records);
-    let models = Models { solver: method.name(), records, oof, coef, path_seconds: seconds };
-    Ok(path_fit(request, task, models))
+    Ok(PathFit { path_seconds: seconds, ..path_fit(request, task, method.name(), records, oof, coef) })
 }

@@ -10,18 +10,18 @@ use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::folds::Folds;
-use crate::fit::held_out::{groups, held_out};
+use crate::fit::held_out::held_out;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{LeaveEachOut, SolveAll, Solved, problems};
+use crate::fit::solved::{SolveAll, Solved, problems};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
-use crate::path::leave_one_out::LeftOut;
+use crate::path::leave_one_out::{LeaveEachOut, LeftOut};
 use crate::path::schedule::Workers;
 use crate::solver::choice::{Method, OnGram, Solver, Visit};
 use crate::solver::engine::LeftOutRows;
@@ -154,23 +154,13 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
         Ok(Solved { placed, weight, method, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
-        let mut values = vec![Vec::new(); solved.len()];
-        let owns: Vec<&[usize]> = solved.iter().map(|solved| &solved.placed.own[..]).collect();
-        let groups = groups(&owns);
-        let mut add = |kept: &dyn Fn(&Solved) -> &Kept, wanted: &[usize]| -> Result<()> {
-            let machines: Vec<&Kept> = solved.iter().map(kept).collect();
-            let of_fold = held_out(self.gram, &groups, &machines, wanted, self.control)?;
-            values.iter_mut().zip(of_fold).for_each(|(values, of_fold)| values.push(of_fold));
-            Ok(())
-        };
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
+        let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &solved.placed.own, kept, units, self.control);
         if request.folds == Folds::LeaveOneOut {
-            add(&|solved| &solved.refit, &self.units.of_row)?;
+            return Ok(vec![at(&solved.refit, &self.units.of_row)?]);
         }
-        for (k, fold) in request.folds.splits().iter().enumerate() {
-            add(&|solved| &solved.folds[k], &self.units.of(&fold.test))?;
-        }
-        Ok(values)
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
     }
 
     /// A unit's β is divided among its rows in proportion to their weights. If the matrix is ZZᵀ, the coefficients are
