@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from kernelpath._devices import devices, show_versions
 from kernelpath._edge import GridEdgeWarning
+from kernelpath._files import from_libsvm, load, to_libsvm, to_onnx
 from kernelpath._indefinite import IndefiniteKernelWarning
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.nystrom import NystromFeatures
@@ -20,6 +21,10 @@ __all__ = [
     "KernelSVR",
     "NystromFeatures",
     "devices",
+    "from_libsvm",
+    "load",
     "show_versions",
+    "to_libsvm",
+    "to_onnx",
 ]
 __version__ = version("kernelpath")

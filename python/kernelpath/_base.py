@@ -21,10 +21,11 @@ from kernelpath import _core
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import TIMES, check_container, columns_named, named, not_numbers
 from kernelpath._edge import GridEdgeWarning, edge
+from kernelpath._files import ModelFilesMixin
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
-from kernelpath._machines import Machines, Parts
+from kernelpath._machines import Machines, Parts, learned
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import Scorer, make_scorer
@@ -36,7 +37,7 @@ from kernelpath._weights import Weights, checked_weights, without_zeros
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
 
-class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
+class _KernelPathBase(ModelFilesMixin, CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
     A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and
@@ -49,6 +50,12 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
 
     # How attributes of machines are laid out; set by `fit`.
     _parts: Parts
+
+    # The loss of each machine, and the proof of it, as a file holds them; set by `fit`.
+    _learned: list[_core._MachineParts]
+
+    # Subtracted from each column of X, and what it is then multiplied with: of models that another program scaled.
+    _scaling: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
     def __init__(
         self,
@@ -75,6 +82,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        keep_path: bool = True,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -98,6 +106,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.keep_path = keep_path
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -150,6 +159,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
             groups = None if groups is None else np.asarray(groups)[rows]
         machines = self._make_machines(y, weight, settings)
         self._parts = machines.parts
+        self.__dict__.pop("_scaling", None)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
         check_tunable(folds, len(Cs) * settings.n_gammas, len(y), settings.selection, scorer)
@@ -180,6 +190,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         }
         self._keep_basis(fit.nystrom(gamma), settings, X, rows)
         self._keep_model(fit, X, y, rows)
+        self._learned = learned(machines, fit, self.C_)
         self._keep_oof(fit, rows, n_rows)
         self._keep_probabilities(fit, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
@@ -296,6 +307,7 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
 
     def _expansion(self, X: Any, columns: Any = None) -> npt.NDArray[np.float64]:
         """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
+        X = self._scaled(X)
         if self._kernel["kernel"] == "precomputed":
             if callable(self.kernel):
                 X = called(self.kernel, X, self.support_vectors_)
@@ -306,6 +318,10 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         return _core.decision(
             X, vectors, self.dual_coef_, self.intercept_, **self._kernel, device=self.device, n_threads=threads
         )
+
+    def _scaled(self, X: Any) -> Any:
+        """The rows as the model sees them."""
+        return scaled(X, *self._scaling) if hasattr(self, "_scaling") else X
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
         return _numeric(self, X, y, reset=reset)
@@ -344,23 +360,33 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
         self.solver_, self.timed_out_ = fit.solver, fit.timed_out
         self.gram_bytes_, self.planned_bytes_ = fit.gram_bytes, fit.planned_bytes
         self.kernel_seconds_, self.path_seconds_ = fit.kernel_seconds, fit.path_seconds
-        gammas = None if len(self.gammas_) == 1 else np.repeat(self.gammas_, self._n_Cs)
-        places, grids = fit.places or [], [np.tile(grid, len(self.gammas_)) for grid in grids]
-        if self._parts.is_joint:  # the gap of one model is the worst of its machines
-            first_short = (status != "converged").argmax(axis=0)
-            gaps, status = gaps.max(axis=0)[None], np.take_along_axis(status, first_short[None], axis=0)
-        results = [
-            cv_results(*table, gammas, split_columns=folds != "loo")
-            for table in zip(fit.scores, gaps, status, grids, strict=not self._parts.is_joint)
-        ]
-        chosen = [float(grid[place]) for grid, place in zip(grids, places, strict=True)]
+        self.scores_ = self._by_gamma(np.array(fit.scores) if self._parts.has_choices else fit.scores[0])
+        self._split_columns = folds != "loo"
+        results, places = self._tables(), fit.places or []
+        chosen = [float(grid[place % self._n_Cs]) for grid, place in zip(grids, places, strict=True)]
         best_scores = [float(of["mean_test_score"][place]) for of, place in zip(results, places, strict=False)]
-        has_choices = self._parts.has_axis and not self._parts.is_joint
-        self.scores_ = self._by_gamma(np.array(fit.scores) if has_choices else fit.scores[0])
+        has_choices = self._parts.has_choices
         self.cv_results_ = results if has_choices else results[0]
         self.best_index_: Any = np.array(places) % self._n_Cs if has_choices else places[0] % self._n_Cs
         self.best_score_: Any = np.array(best_scores) if has_choices else best_scores[0]
         self.C_: Any = np.array(chosen) if has_choices or self._parts.has_own_grids else chosen[0]
+
+    def _tables(self) -> list[dict[str, Any]]:
+        """`cv_results_` of each machine that chooses, or of all, from the other attributes."""
+        gammas = None if len(self.gammas_) == 1 else np.repeat(self.gammas_, self._n_Cs)
+        grids = [np.tile(grid, len(self.gammas_)) for grid in np.atleast_2d(self.Cs_)]
+        n_models, n_machines = len(grids[0]), len(self._parts.names) or 1
+        gaps, status = (array.reshape(n_machines, -1, n_models) for array in (self.gaps_, self.status_))
+        scores = self.scores_.reshape(n_machines if self._parts.has_choices else 1, -1, n_models)
+        if not self._parts.has_own_grids:
+            grids *= n_machines
+        if self._parts.is_joint:  # the gap of one model is the worst of its machines
+            first_short = (status != "converged").argmax(axis=0)
+            gaps, status = gaps.max(axis=0)[None], np.take_along_axis(status, first_short[None], axis=0)
+        return [
+            cv_results(*table, gammas, split_columns=self._split_columns)
+            for table in zip(scores, gaps, status, grids, strict=not self._parts.is_joint)
+        ]
 
     def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
         self.lambdas_ = 1.0 / (2.0 * X.shape[0] * self.Cs_)
@@ -384,6 +410,9 @@ class _KernelPathBase(CallbackSupportMixin, BaseEstimator):
     def _keep_oof(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         """Out-of-fold values, NaN for rows of weight 0."""
         self.oof_decision_ = self._parts.joined(spread(values, rows, n_rows) for values in fit.held_out.T.copy())
+        if not self.keep_path:
+            self.__dict__.pop("oof_path_", None)  # of an earlier fit
+            return
         places = range(fit.gaps.shape[-1])
         paths = [np.column_stack([fit.out_of_fold(k, m) for k in places]) for m in range(len(fit.gaps))]
         self.oof_path_ = self._by_gamma(self._parts.joined(spread(path, rows, n_rows) for path in paths))
@@ -473,6 +502,15 @@ def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -
         if explained is None:
             raise
         raise explained from error
+
+
+def scaled(X: Any, shift: npt.NDArray[np.float64], factor: npt.NDArray[np.float64]) -> Any:
+    """(X − shift) · factor, column by column; what is sparse stays so if nothing is subtracted."""
+    X = X.astype(np.float64)
+    if sparse.issparse(X) and not shift.any():
+        X.data *= factor[X.indices]
+        return X
+    return ((X.toarray() if sparse.issparse(X) else X) - shift) * factor
 
 
 def _readable(X: Any) -> Any:

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, final
 
@@ -22,6 +23,7 @@ __all__ = [
     "Calibration",
     "Fit",
     "Nystrom",
+    "Saved",
     "__version__",
     "available_memory",
     "bandwidth",
@@ -35,6 +37,8 @@ __all__ = [
     "kernel_matrix",
     "nystrom",
     "nystrom_features",
+    "read_libsvm",
+    "run_command",
     "spread",
     "verify",
 ]
@@ -47,6 +51,9 @@ LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
+
+# Loss, constant, C, P, D, gap, noise, status.
+_MachineParts: TypeAlias = tuple[str, float, float, float, float, float, float, str]
 
 class _Csr(Protocol):
     """A scipy CSR matrix or array."""
@@ -211,6 +218,15 @@ def nystrom_features(
     dtype: str,
     n_threads: int = 0,
 ) -> _Real: ...
+def read_libsvm(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    n_features: int | None = None,
+    base: int | None = None,
+    ignore_qid: bool = False,
+    n_threads: int = 0,
+) -> tuple[_Double, npt.NDArray[np.int32] | _Index, _Index, int, npt.NDArray[np.int64] | _Double]: ...
+def run_command(arguments: Sequence[str]) -> int: ...
 def spread(y: _Double, weight: _Double | None = None) -> float: ...
 def fit(
     X: _Rows,
@@ -350,3 +366,76 @@ class Calibration:
     def __reduce__(
         self,
     ) -> tuple[type[Calibration], tuple[str, float, float, list[tuple[float, float]]]]: ...
+
+@final
+class Saved:
+    def __new__(
+        cls,
+        *,
+        estimator: str,
+        parameters: str,
+        columns: Sequence[str] | None,
+        label_type: str | None,
+        machines: Sequence[_MachineParts],
+        kernel: str,
+        gamma: float,
+        degree: int,
+        coef0: float,
+        vectors: _Rows | None,
+        support: _Index,
+        width: int,
+        coef: _Double,
+        intercepts: _Double,
+        labels: Sequence[bool | int | float | str] | None,
+        arrangement: Arrangement | None,
+        odds: str | Sequence[Calibration] | None,
+        is_one: bool,
+        rising: Sequence[int] | None,
+        found: dict[str, Any],
+        scaling: tuple[_Double, _Double] | None = None,
+    ) -> Saved: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Saved: ...
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Saved: ...
+    def answers(self, x: _Rows) -> tuple[_Double, _Double | None]: ...
+    def to_onnx(self, single: bool = False) -> bytes: ...
+    def to_libsvm(self) -> str: ...
+    @staticmethod
+    def from_libsvm(text: bytes) -> Saved: ...
+    @property
+    def estimator(self) -> str: ...
+    @property
+    def parameters(self) -> str: ...
+    @property
+    def columns(self) -> list[str] | None: ...
+    @property
+    def label_type(self) -> str | None: ...
+    @property
+    def machines(self) -> list[_MachineParts]: ...
+    @property
+    def kernel(self) -> tuple[str, float, int | None, float | None]: ...
+    @property
+    def vectors(self) -> _Double | tuple[_Double, _Index, _Index] | None: ...
+    @property
+    def support(self) -> _Index: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def coef(self) -> _Double: ...
+    @property
+    def intercepts(self) -> _Double: ...
+    @property
+    def labels(self) -> list[Any] | None: ...
+    @property
+    def arrangement(self) -> Arrangement | None: ...
+    @property
+    def calibrations(self) -> list[Calibration] | None: ...
+    @property
+    def is_one(self) -> bool: ...
+    @property
+    def scaling(self) -> tuple[_Double, _Double] | None: ...
+    @property
+    def found(self) -> dict[str, Any]: ...

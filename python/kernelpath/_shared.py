@@ -12,6 +12,9 @@ from typing import Any, TypedDict, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
 
+# Every estimator, by the name of its class.
+ESTIMATORS: dict[str, type] = {}
+
 # Keywords of other libraries, and what to use instead: the first line whose parameter the class has. {value} stands for
 # the value that was given.
 HINTS = {
@@ -135,6 +138,8 @@ random_state : int, RandomState or None, default=0
     data; None draws anew at each fit.
 verbose : int, default=0
     1 shows a live line of progress.
+keep_path : bool, default=True
+    Whether to keep `oof_path_`, the out-of-fold values at every C: n_samples × n_Cs numbers, and most of a pickle.
 """
 
 ATTRIBUTES = """
@@ -172,7 +177,8 @@ smallest_eigenvalue_ : float or None
     indefinite: below −n ε times the largest one, with ε that of its precision. An :class:`IndefiniteKernelWarning`
     says so, too. None if the kernel is positive semi-definite.
 oof_decision_, oof_path_ : ndarray of shape (n_samples,), (n_samples, n_Cs)
-    Out-of-fold values f at `C_` and at every C: the mean over the folds that held the row out.
+    Out-of-fold values f at `C_` and, unless ``keep_path=False``, at every C: the mean over the folds that held the row
+    out.
 dual_coef_ : ndarray of shape (1, n_SV)
     Coefficients β of the support vectors.
 intercept_ : ndarray of shape (1,)
@@ -223,6 +229,7 @@ class Parameters(TypedDict, total=False):
     n_jobs: int | None
     random_state: Any
     verbose: int
+    keep_path: bool
 
 
 class ClassifierParameters(Parameters, total=False):
@@ -242,6 +249,7 @@ def estimator(*, splitter: str, score: str) -> Callable[[_Class], _Class]:
         spell_out_signature(cls)
         explain_unknown_keywords(cls)
         _keep_score_name(cls, score)
+        ESTIMATORS[cls.__name__] = cls
         if cls.__doc__ is not None:  # python -OO has none
             classifies = splitter == "StratifiedKFold"
             parameters = (CLASSIFIER_PARAMETERS.rstrip() if classifies else "") + PARAMETERS

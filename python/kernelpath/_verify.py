@@ -36,6 +36,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     check_is_fitted(model)
     X, y = model._checked_training(X, y, reset=False)
     rows, X, y, weight = without_zeros(X, y, checked_weights(sample_weight, len(y)), model._is_precomputed())
+    X = model._scaled(X)
     support = model.support_ if rows is None else np.searchsorted(rows, model.support_)
     _check_same_rows(model, X, support)
     twin = copy.copy(model)  # whose classes and machines are made anew

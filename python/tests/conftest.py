@@ -9,9 +9,13 @@ from hypothesis import settings
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file, make_circles
 from sklearn.preprocessing import StandardScaler
 
+import kernelpath
+
 settings.register_profile("kernelpath", deadline=None, derandomize=True, max_examples=200)
 settings.load_profile("kernelpath")
 
+DEVICES = os.environ.get("KERNELPATH_DEVICES", "opencl").split(",")
+REQUIRED = os.environ.get("KERNELPATH_REQUIRE_DEVICES", "").split(",")
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("KERNELPATH_DATA", REPOSITORY.parent / "shared" / "data"))
 
@@ -61,3 +65,17 @@ def small():
     rng = np.random.RandomState(0)
     y = np.where(rng.rand(60) < 0.4, 1, -1)
     return rng.standard_normal((60, 3)) + 0.7 * y[:, None], y
+
+
+@pytest.fixture(scope="session", params=DEVICES)
+def device(request):
+    """The name of a device that can be used.
+
+    The devices are those of KERNELPATH_DEVICES (such as "opencl,cuda"), else OpenCL. One that is not there is skipped,
+    unless KERNELPATH_REQUIRE_DEVICES names it.
+    """
+    found = [device for device in kernelpath.devices() if device.name.split(":")[0] == request.param]
+    if not any(device.problem is None for device in found):
+        problems = "; ".join(str(device.problem) for device in found)
+        (pytest.fail if request.param in REQUIRED else pytest.skip)(f"no device {request.param!r}: {problems}")
+    return request.param

@@ -4,9 +4,11 @@ CUDA is the stand-in for its driver, whose settings bring all of that about.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from standin import build
@@ -72,6 +74,32 @@ def test_without_a_driver_the_processor_works(tmp_path):
     output = run(program, LD_LIBRARY_PATH=str(tmp_path), OCL_ICD_VENDORS=str(tmp_path))
     assert output.count("cannot be used") == 2
     assert output.count("available are cpu") == 2
+
+
+def test_a_card_without_double_precision_is_refused(tmp_path):
+    """By every way to ask for it; "auto" takes the processor."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    library = tmp_path / "libOpenCL.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("no_doubles.c")], check=True)
+    program = """
+    import kernelpath
+    card = next(device for device in kernelpath.devices() if device.name == "opencl:0")
+    print(card)
+    assert not card.float64 and not card.is_processor
+    for device in ("opencl", "opencl:0"):
+        print(said(RuntimeError, device))
+        print(said(RuntimeError, device, low_rank=True))
+    assert small("auto").gaps_.max() <= 1e-6
+    model = small("cpu")
+    many = np.repeat(X, 60, axis=0)
+    want = model.decision_function(many)
+    assert (model.set_params(device="opencl").decision_function(many) == want).all()
+    """
+    output = run(program, OPENCL_DYLIB_PATH=str(library), LD_LIBRARY_PATH=str(tmp_path))
+    assert "A card for games: not usable: it has no double precision, which every certificate needs" in output
+    refused = "cannot be used: it has no double precision, which every certificate needs; available are cpu"
+    assert output.count(refused) == 4, output
 
 
 @pytest.mark.parametrize("others", [{"solver": "spectral"}, {"solver": "newton"}, {"low_rank": True}], ids=str)

@@ -1,7 +1,6 @@
 """Fits on devices other than the processor have its answers, with the same certificates.
 
-The devices are those of KERNELPATH_DEVICES (such as "opencl,cuda"), else OpenCL. One that is not there is skipped,
-unless KERNELPATH_REQUIRE_DEVICES names it.
+Which devices: see `device` in conftest.py.
 """
 
 import multiprocessing
@@ -20,22 +19,10 @@ import kernelpath
 from kernelpath import KernelLogistic, KernelSVC, _core
 from kernelpath.datasets import make_mixture
 
-DEVICES = os.environ.get("KERNELPATH_DEVICES", "opencl").split(",")
-REQUIRED = os.environ.get("KERNELPATH_REQUIRE_DEVICES", "").split(",")
 TOL = 1e-6
 
 # Cases whose outcome is a matter of the path of computation, or that never reach a device.
 OTHER = ("few steps", "function", "large C", "default grid")
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request):
-    """The name of a device that can be used."""
-    found = [device for device in kernelpath.devices() if device.name.split(":")[0] == request.param]
-    if not any(device.problem is None for device in found):
-        problems = "; ".join(str(device.problem) for device in found)
-        (pytest.fail if request.param in REQUIRED else pytest.skip)(f"no device {request.param!r}: {problems}")
-    return request.param
 
 
 def on(case, device):

@@ -28,7 +28,7 @@ FAST = {"Cs": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0}
 
 PARAMETERS = (
     "kernel gamma degree coef0 Cs lambdas cv scoring selection low_rank landmarks n_landmarks rank device solver "
-    "tol max_iter time_budget dtype n_jobs random_state verbose"
+    "tol max_iter time_budget dtype n_jobs random_state verbose keep_path"
 )
 
 

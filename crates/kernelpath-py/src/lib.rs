@@ -7,6 +7,8 @@ mod arrangement;
 mod attributes;
 mod boundary;
 mod calibration;
+mod command;
+mod data;
 mod fit;
 mod kernels;
 mod landmarks;
@@ -107,6 +109,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<fit::Fit>()?;
     module.add_class::<landmarks::Found>()?;
     module.add_class::<saved::Saved>()?;
+    module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
+    module.add_function(wrap_pyfunction!(data::read_libsvm, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernel_matrix, module)?)?;

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use faer::Mat;
-use kernelpath::{Calibration as Calibrated, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf, SavedModel};
+use kernelpath::{
+    Calibration as Calibrated, Hardware, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf, SavedModel,
+    Scaling,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +14,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use crate::arrangement::Arrangement;
 use crate::attributes;
-use crate::boundary::{Matrix, matrix, run_here, unwrap};
+use crate::boundary::{Matrix, run_here, unwrap};
 use crate::calibration::Calibration;
 use crate::kernels::kernel_fn;
 
@@ -47,6 +50,9 @@ fn label<'py>(py: Python<'py>, value: &LabelValue) -> PyResult<Bound<'py, PyAny>
 /// Loss, constant, C, P, D, gap, noise, status.
 type MachineParts = (String, f64, f64, f64, f64, f64, f64, String);
 
+/// Decision values and probabilities, row after row.
+type Answers<'py> = (Bound<'py, PyArray1<f64>>, Option<Bound<'py, PyArray1<f64>>>);
+
 /// A fitted model by itself, as a file holds it.
 #[pyclass(frozen, module = "kernelpath._core")]
 pub(crate) struct Saved(pub SavedModel);
@@ -55,10 +61,11 @@ pub(crate) struct Saved(pub SavedModel);
 impl Saved {
     /// `parameters` are a JSON object. `coef` has a line for each function. `labels` are None for numbers, which
     /// `is_one` and `rising` are about. `odds` is None, "native" or a list of maps. `found` are attributes by name: numpy
-    /// arrays, (names, codes) for texts, or JSON.
+    /// arrays, (names, codes) for texts, or JSON. `scaling` is what is subtracted from each column, and what each is
+    /// then multiplied with.
     #[new]
     #[pyo3(signature = (*, estimator, parameters, columns, label_type, machines, kernel, gamma, degree, coef0, vectors,
-        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found))]
+        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         estimator: String,
@@ -81,6 +88,7 @@ impl Saved {
         is_one: bool,
         rising: Option<Vec<usize>>,
         found: Bound<'_, PyDict>,
+        scaling: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
     ) -> PyResult<Self> {
         let vectors = match vectors {
             None => RowsBuf::Dense(Mat::zeros(0, 0)),
@@ -99,7 +107,9 @@ impl Saved {
         };
         let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
         let intercepts = intercepts.as_array().to_vec();
-        let predictor = unwrap(Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs))?;
+        let mut predictor = unwrap(Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs))?;
+        predictor.scaling = scaling
+            .map(|(shift, factor)| Scaling { shift: shift.as_array().to_vec(), factor: factor.as_array().to_vec() });
         let machine = |(loss, constant, c, primal, dual, gap, noise, status): MachineParts| Machine {
             loss,
             constant,
@@ -141,6 +151,36 @@ impl Saved {
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         run_here(py, || SavedModel::load(path)).map(Self)
+    }
+
+    /// What the Rust library answers for rows, to compare with the estimator's: decision values, or numbers, and
+    /// probabilities if there are any.
+    fn answers<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Answers<'py>> {
+        let x = Matrix::borrow(x, "X")?;
+        let (rows, here) = (x.rows()?, Hardware::default());
+        let values = run_here(py, || self.0.predictor.decision_function(rows, here))?;
+        let has_odds = matches!(self.0.predictor.outputs, Outputs::Classes { odds: Some(_), .. });
+        let odds = has_odds.then(|| run_here(py, || self.0.predictor.predict_proba(rows, here)));
+        Ok((values.into_pyarray(py), odds.transpose()?.map(|odds| odds.into_pyarray(py))))
+    }
+
+    /// The bytes of an ONNX model, in single precision if asked for.
+    #[pyo3(signature = (single=false))]
+    fn to_onnx<'py>(&self, py: Python<'py>, single: bool) -> PyResult<Bound<'py, PyBytes>> {
+        let options = kernelpath_export::onnx::Options { is_single: single };
+        let bytes = converted(py, || kernelpath_export::onnx::to_onnx(&self.0, &options))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The text of LIBSVM's model file.
+    fn to_libsvm(&self, py: Python<'_>) -> PyResult<String> {
+        converted(py, || kernelpath_export::libsvm::to_libsvm(&self.0))
+    }
+
+    /// The model in a file that LIBSVM's `svm-train` wrote.
+    #[staticmethod]
+    fn from_libsvm(py: Python<'_>, text: &[u8]) -> PyResult<Self> {
+        converted(py, || kernelpath_export::libsvm::from_libsvm(text)).map(Self)
     }
 
     /// The name of the estimator's class.
@@ -210,7 +250,6 @@ impl Saved {
         }
         let (rows, columns) = (vectors.nrows(), vectors.ncols());
         let values = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| vectors.get(i, j));
-        // `matrix` divides by the number of columns.
         let array = values.collect::<Vec<f64>>().into_pyarray(py);
         Ok(Some(numpy::PyArrayMethods::reshape(&array, [rows, columns])?.into_any()))
     }
@@ -286,6 +325,14 @@ impl Saved {
     fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         attributes::written(py, &self.0.attributes)
     }
+}
+
+/// What a conversion gives, without the GIL.
+fn converted<R: Send>(py: Python<'_>, convert: impl FnOnce() -> kernelpath_export::Result<R> + Send) -> PyResult<R> {
+    run_here(py, || Ok(convert()))?.or_else(|error| match error {
+        kernelpath_export::Error::Library(error) => unwrap(Err(error)),
+        other => Err(PyValueError::new_err(other.to_string())),
+    })
 }
 
 fn read_odds(odds: &Bound<'_, PyAny>) -> PyResult<Odds> {

@@ -14,7 +14,7 @@ use crate::kernel::accuracy::{KernelError, STANDARD_ERRORS, feature_error};
 use crate::loss::intercept::best_intercept;
 use crate::loss::scalar::Loss;
 use crate::numeric::parallel;
-use crate::numeric::simd::{dot, sum_in_lanes};
+use crate::numeric::simd::{dot, sum_of_rows, within};
 
 /// Objective values and gap of a model, as computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -200,9 +200,7 @@ pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) 
         #[inline(always)]
         |loss, [y, w, t]| {
             let (lo, hi) = loss.domain(y);
-            // (NaN stays, and shows.)
-            let a = if t / w < lo { lo } else { t / w };
-            [weighted(w, loss.dual_value(y, if a > hi { hi } else { a }))]
+            [weighted(w, loss.dual_value(y, within(t / w, lo, hi)))]
         },
     )[0]
 }
@@ -250,13 +248,11 @@ fn slopes(loss: Loss, y: &[f64], claim: Claim) -> Vec<f64> {
     let Claim { weight, b, k_beta, .. } = claim;
     let b = best_intercept(loss, y, weight, k_beta, b);
     let mut theta = vec![0.0; y.len()];
-    loss.vectorised(
+    loss.fill(
+        [y, weight, k_beta],
+        [&mut theta],
         #[inline(always)]
-        |loss| {
-            for (((theta, &y), &w), &f) in theta.iter_mut().zip(y).zip(weight).zip(k_beta) {
-                *theta = weighted(w, loss.pull(y, f + b));
-            }
-        },
+        |loss, [y, w, f]| [weighted(w, loss.pull(y, f + b))],
     );
     feasible(loss, y, weight, &theta)
 }
@@ -269,23 +265,20 @@ pub(crate) fn weighted(w: f64, value: f64) -> f64 {
 
 /// θ in the box with Σθ = 0 to rounding: 0 is in every box, so shrinking keeps feasibility.
 pub(crate) fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> Vec<f64> {
-    let mut theta = beta.to_vec();
-    let [positive, negative] = loss.vectorised(
+    let mut theta = vec![0.0; y.len()];
+    loss.fill(
+        [y, weight, beta],
+        [&mut theta],
         #[inline(always)]
-        |loss| {
-            for ((theta, &y), &w) in theta.iter_mut().zip(y).zip(weight) {
-                let (lo, hi) = loss.domain(y);
-                // (NaN stays, and shows.)
-                let above = if *theta < w * lo { w * lo } else { *theta };
-                let within = if above > w * hi { w * hi } else { above };
-                *theta = if w == 0.0 { 0.0 } else { within };
-            }
-            sum_in_lanes(
-                [&theta],
-                #[inline(always)]
-                |[t]| [t.max(0.0), (-t).max(0.0)],
-            )
+        |loss, [y, w, beta]| {
+            let (lo, hi) = loss.domain(y);
+            [weighted_by(w, within(beta, w * lo, w * hi))]
         },
+    );
+    let [positive, negative] = sum_of_rows(
+        [&theta],
+        #[inline(always)]
+        |[t]| [t.max(0.0), (-t).max(0.0)],
     );
     // Rounding of the sums themselves is no infeasibility (and is counted in the noise).
     if (positive - negative).abs() > 1e-15 * positive.max(negative) * (theta.len() as f64).sqrt() {

@@ -55,6 +55,11 @@ pub(crate) struct Outcome {
     pub steps: usize,
 }
 
+impl Outcome {
+    /// That of a problem that is not solved yet.
+    pub const NOT_RUN: Self = Self { status: Status::NotRun, steps: 0 };
+}
+
 /// One model of the path, as far as it is kept.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -69,6 +74,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether the gap is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.status != Status::Inaccurate && self.certificate.is_finite()
+    }
+
     /// Of a model with that many values per row that was not run.
     pub(crate) fn not_run(outputs: usize) -> Self {
         Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: vec![f64::NAN; outputs] }

@@ -2,7 +2,7 @@
 
 use crate::certify::certificate::{FeatureClaim, certify_features, feasible};
 use crate::certify::ledger::{Judge, Judged, Model};
-use crate::certify::record::{Settings, Status, record};
+use crate::certify::record::{Settings, record};
 use crate::error::Result;
 use crate::loss::intercept::{constant_intercept, middle_intercept};
 use crate::loss::scalar::Loss;
@@ -25,23 +25,19 @@ impl<T: Working> OnFeatures<'_, T> {
     /// The record of a model, with the image Zᵀθ of its dual point; or that of the best constant model, if more is known
     /// of it.
     fn judged(&self, model: &Model, weight: &[f64], theta: &[f64], image: Vec<f64>) -> Judged {
-        let (tol, b) = (self.settings.tol, model.b);
-        let claim = FeatureClaim { weight, w: model.coef, b: b[0], f: model.f, theta, image: &image };
-        let certificate = certify_features(self.loss, self.y, &claim, self.errors);
-        let first = record(model.outcome, certificate, b.to_vec(), tol);
-        if first.certificate.is_finite() && first.status != Status::Inaccurate {
-            return Judged { record: first, is_constant: false, image };
+        let recorded = |claim: &FeatureClaim| {
+            let certificate = certify_features(self.loss, self.y, claim, self.errors);
+            record(model.outcome, certificate, vec![claim.b], self.settings.tol)
+        };
+        let first = recorded(&FeatureClaim { weight, w: model.coef, b: model.b[0], f: model.f, theta, image: &image });
+        let known = first.is_known();
+        let judged = Judged { image, ..Judged::model(first) };
+        if known {
+            return judged;
         }
         let b = constant_intercept(self.loss, self.y, weight);
         let (zeros, none) = (vec![0.0; self.y.len()], vec![0.0; model.coef.len()]);
-        let constant = FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none };
-        let certificate = certify_features(self.loss, self.y, &constant, self.errors);
-        let other = record(model.outcome, certificate, vec![b], tol);
-        let is_known = certificate.is_finite() && !first.certificate.is_finite();
-        if other.status == Status::Converged || is_known {
-            return Judged { record: other, is_constant: true, image: none };
-        }
-        Judged { record: first, is_constant: false, image }
+        judged.or_constant(recorded(&FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none }))
     }
 }
 

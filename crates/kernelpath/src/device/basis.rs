@@ -20,11 +20,12 @@ const NEGLIGIBLE: f64 = 1e-12;
 /// beside the features.
 const GROUPS: usize = 4;
 
-/// An orthonormal basis U on a device. The passes of the spectral engine are products with it.
+/// A basis U on a device, orthonormal or nearly so. The passes of the spectral engine are products with it. In double
+/// accuracy they are those of K itself, even if K = UΛUᵀ and UᵀU = I hold in single precision only.
 pub(crate) trait Basis: Sync {
-    /// U·X.
+    /// U·X: the vectors with these coordinates.
     fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, control: &Control) -> Result<Matrix>;
-    /// Uᵀ·V.
+    /// U⁻¹·V = Uᵀ·V: the coordinates of these vectors.
     fn transposed_times(
         &self,
         device: &dyn Device,
@@ -32,6 +33,39 @@ pub(crate) trait Basis: Sync {
         accuracy: Accuracy,
         control: &Control,
     ) -> Result<Matrix>;
+    /// Kβ for the β with these coordinates, given Λ times them, too.
+    fn values(
+        &self,
+        device: &dyn Device,
+        scaled: &Matrix,
+        _coordinates: &Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Matrix> {
+        self.times(device, scaled, accuracy, control)
+    }
+    /// βᵀKβ for each β, given its coordinates and f = Kβ.
+    fn squares(
+        &self,
+        _device: &dyn Device,
+        spectrum: &Spectrum,
+        known: &[(&[f64], &[f64])],
+        _control: &Control,
+    ) -> Result<Vec<f64>> {
+        Ok(known.iter().map(|(coordinates, _)| spectrum.squares(coordinates)).collect())
+    }
+    /// θᵀKθ for each of these vectors of the host.
+    fn squares_of(
+        &self,
+        device: &dyn Device,
+        spectrum: &Spectrum,
+        vectors: &[Vec<f64>],
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let uploaded = device.upload(vectors.first().map_or(0, Vec::len), vectors)?;
+        let coordinates = device.download(&self.transposed_times(device, &uploaded, Accuracy::Double, control)?)?;
+        Ok(coordinates.iter().map(|coordinates| spectrum.squares(coordinates)).collect())
+    }
 }
 
 /// The eigenvectors of a kernel matrix, in both precisions.
@@ -55,12 +89,18 @@ impl<'a> Eigenvectors<'a> {
 }
 
 impl Basis for Eigenvectors<'_> {
-    fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, _: &Control) -> Result<Matrix> {
-        device.times(self.of(accuracy), x)
+    fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, control: &Control) -> Result<Matrix> {
+        device.times(self.of(accuracy), x, control)
     }
 
-    fn transposed_times(&self, device: &dyn Device, v: &Matrix, accuracy: Accuracy, _: &Control) -> Result<Matrix> {
-        device.transposed_times(self.of(accuracy), v)
+    fn transposed_times(
+        &self,
+        device: &dyn Device,
+        v: &Matrix,
+        accuracy: Accuracy,
+        control: &Control,
+    ) -> Result<Matrix> {
+        device.transposed_times(self.of(accuracy), v, control)
     }
 }
 
@@ -116,7 +156,7 @@ impl<'a, T: Working> OfFeatures<'a, T> {
 impl<T: Working> Basis for OfFeatures<'_, T> {
     fn times(&self, device: &dyn Device, x: &Matrix, accuracy: Accuracy, control: &Control) -> Result<Matrix> {
         let rank = self.design.rank();
-        let weights = device.download(&device.times(&self.map, x)?)?;
+        let weights = device.download(&device.times(&self.map, x, control)?)?;
         let w: Vec<&[f64]> = weights.iter().map(|column| &column[..rank]).collect();
         let mut products = self.design.times(&w, accuracy, control)?;
         parallel::for_each(products.iter_mut().zip(&weights), |(product, column)| {
@@ -138,6 +178,6 @@ impl<T: Working> Basis for OfFeatures<'_, T> {
         let references: Vec<&[f64]> = columns.iter().map(|column| &column[..]).collect();
         let mut products = self.design.transposed_times(&references, accuracy, control)?;
         products.iter_mut().zip(&columns).for_each(|(product, column)| product.push(column.iter().sum()));
-        device.transposed_times(&self.map, &device.upload(self.design.rank() + 1, &products)?)
+        device.transposed_times(&self.map, &device.upload(self.design.rank() + 1, &products)?, control)
     }
 }

@@ -21,14 +21,15 @@ const ROWS_PER_THREAD: usize = 128;
 pub(crate) struct Cpu;
 
 /// A product in the precision of its factors, whose rows are shared out among the threads.
-fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>) -> Result<Mat<f64>> {
+fn banded<R: Working>(a: MatRef<R>, b: MatRef<R>, control: &Control) -> Result<Mat<f64>> {
     let (rows, columns) = (a.nrows(), b.ncols());
     let mut out = zeros(rows, columns)?;
     // Room for the bands.
     memory::check_block(rows * columns * size_of::<R>(), PRODUCT)?;
-    let bands = parallel::map((0..rows).step_by(ROWS_PER_THREAD), |start| {
-        product(a.subrows(start, ROWS_PER_THREAD.min(rows - start)), b)
-    });
+    let bands = parallel::try_map((0..rows).step_by(ROWS_PER_THREAD), |start| {
+        control.check()?;
+        Ok(product(a.subrows(start, ROWS_PER_THREAD.min(rows - start)), b))
+    })?;
     for c in 0..columns {
         let column = out.col_as_slice_mut(c);
         for (part, band) in column.chunks_mut(ROWS_PER_THREAD).zip(&bands) {
@@ -67,9 +68,13 @@ impl Device for Cpu {
         Ok((0..matrix.columns).map(|c| double(matrix).col_as_slice(c).to_vec()).collect())
     }
 
-    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync)) -> Result<Matrix> {
+    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync), control: &Control) -> Result<Matrix> {
         let mut matrix = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
-        parallel::for_each(columns_mut(&mut matrix).enumerate(), |(i, column)| fill(i, column));
+        parallel::try_for_each(columns_mut(&mut matrix).enumerate(), |(i, column)| {
+            control.check()?;
+            fill(i, column);
+            Ok(())
+        })?;
         Ok(made(matrix))
     }
 
@@ -82,18 +87,30 @@ impl Device for Cpu {
         Ok((values.into_iter().map(|v| v.max(0.0)).collect(), made(basis)))
     }
 
-    fn times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+    fn times(&self, a: &Matrix, b: &Matrix, control: &Control) -> Result<Matrix> {
         Ok(made(match a.get::<Mat<f32>>() {
-            Some(a) => banded(a.as_ref(), narrow(double(b))?.as_ref())?,
-            None => banded(double(a).as_ref(), double(b).as_ref())?,
+            Some(a) => banded(a.as_ref(), narrow(double(b))?.as_ref(), control)?,
+            None => banded(double(a).as_ref(), double(b).as_ref(), control)?,
         }))
     }
 
-    fn transposed_times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
+    fn transposed_times(&self, a: &Matrix, b: &Matrix, control: &Control) -> Result<Matrix> {
         Ok(made(match a.get::<Mat<f32>>() {
-            Some(a) => banded(a.as_ref().transpose(), narrow(double(b))?.as_ref())?,
-            None => banded(double(a).as_ref().transpose(), double(b).as_ref())?,
+            Some(a) => banded(a.as_ref().transpose(), narrow(double(b))?.as_ref(), control)?,
+            None => banded(double(a).as_ref().transpose(), double(b).as_ref(), control)?,
         }))
+    }
+
+    fn times_in_double(&self, a: &Matrix, b: &Matrix, transposed: bool, control: &Control) -> Result<Matrix> {
+        let wide;
+        let a = if let Some(a) = a.get::<Mat<f32>>() {
+            wide = memory::matrix(a.nrows(), a.ncols(), PRODUCT, |i, j| f64::from(a[(i, j)]))?;
+            &wide
+        } else {
+            double(a)
+        };
+        let a = if transposed { a.as_ref().transpose() } else { a.as_ref() };
+        Ok(made(banded(a, double(b).as_ref(), control)?))
     }
 
     fn scale_rows(&self, scale: &[f64], a: &Matrix) -> Result<Matrix> {

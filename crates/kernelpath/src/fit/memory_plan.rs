@@ -13,6 +13,7 @@ use crate::numeric::entry::Entry;
 use crate::numeric::memory::available_memory;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::{Features, Storage};
+use crate::observe::Control;
 use crate::path::leave_one_out::LEFT_OUT_AT_ONCE;
 use crate::solver::choice::{Method, Solver};
 use crate::solver::engine::Size;
@@ -36,8 +37,10 @@ pub(crate) fn on_matrix<'a, T: Working>(
     request: &Request<'a>,
     device: &dyn Device,
     n: usize,
+    control: &Control,
 ) -> Result<(Option<&'a Pairs>, u64)> {
-    check_device::<T>(request, device, n)?;
+    device.survey()?;
+    check_device::<T>(request, device, n, control)?;
     let extra = beside_matrix::<T>(request, device, n)?;
     let outputs = request.tasks.iter().map(Task::outputs).max().unwrap_or(1);
     let threads = if outputs > 1 { 1 } else { rayon::current_num_threads() };
@@ -49,7 +52,7 @@ pub(crate) fn on_matrix<'a, T: Working>(
 /// Fails, before anything is allocated, if a device has no room for a fit on the kernel matrix of `n` units: the matrix as
 /// it is stored and, for the engines that decompose it, what that takes, and the columns of a block. Small tasks, each on
 /// its own part of the matrix, are solved side by side.
-fn check_device<T: Entry>(request: &Request, device: &dyn Device, n: usize) -> Result<()> {
+fn check_device<T: Entry>(request: &Request, device: &dyn Device, n: usize, control: &Control) -> Result<()> {
     let (mut whole, mut part, mut small) = (0, 0, 0);
     for task in &request.tasks {
         let Some(loss) = task.loss() else { continue };
@@ -63,7 +66,7 @@ fn check_device<T: Entry>(request: &Request, device: &dyn Device, n: usize) -> R
         }
     }
     let side_by_side = small.min(rayon::current_num_threads() as u64);
-    device.check_room(Gram::<T>::bytes(n) + whole.max(side_by_side * part))
+    device.check_room(Gram::<T>::bytes(n) + whole.max(side_by_side * part), control)
 }
 
 /// Problems in work at once: the folds and all rows; leave-one-out solves a block of them.
@@ -96,8 +99,9 @@ fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usiz
             continue;
         };
         let problems = problems_at_once(request);
-        let size =
-            Size { rows, entry: size_of::<T>(), problems, held_out: largest_test.min(rows), columns: device.columns() };
+        let (held_out, columns) = (largest_test.min(rows), device.columns());
+        let decomposition = device.host_decomposition_bytes(rows);
+        let size = Size { rows, entry: size_of::<T>(), problems, held_out, columns, decomposition };
         let mut solver = request.solver.method(loss, rows, device.decomposed_rows())?.extra_bytes(&size);
         if request.solver == Solver::Auto && loss == Loss::Squared {
             // If rows repeat, Newton's method takes the place of the closed form.
@@ -111,10 +115,10 @@ fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usiz
         if task.rows.is_none() {
             whole = whole.max(solver);
         } else {
-            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1));
-            // Until all small tasks are solved, the coefficients of every model are kept; and so are a fold's products
-            // with the matrix.
-            numbers += (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+            // The coefficients of a task's models are kept until its held-out values are computed, and so are a fold's
+            // products with the matrix.
+            let kept = 8 * (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1) + kept);
         }
     }
     Ok(whole.max(threads * part) + 8 * numbers)
@@ -126,14 +130,17 @@ pub(crate) fn on_features<T: Working>(
     device: &dyn Device,
     n: usize,
     nystrom: &Nystrom,
+    control: &Control,
 ) -> Result<(Storage, u64)> {
+    device.survey()?;
     let (rank, n64) = (nystrom.rank() as u64, n as u64);
     let columns = if request.solver == Solver::Spectral {
         COLUMN_ON_DEVICE * columns_at_once(request, device) as u64
     } else {
         2 * problems_at_once(request) as u64
     };
-    device.check_room(Features::<T>::bytes(n, nystrom.rank()) + 8 * (2 * (rank + 1).pow(2) + n64 * columns))?;
+    let bytes = Features::<T>::bytes(n, nystrom.rank()) + 8 * (2 * (rank + 1).pow(2) + n64 * columns);
+    device.check_room(bytes, control)?;
     Storage::planned::<T>(n, nystrom, beside_features::<T>(request, device, n, nystrom.rank()))
 }
 

@@ -3,13 +3,12 @@
 //! A held-out row is a row of weight 0, so every fold is (P) on the same kernel matrix, and the fold's out-of-fold scores
 //! are the f of its held-out rows.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::certify::ledger::Kept;
 use crate::certify::record::Record;
 use crate::data::units::Units;
-use crate::device::Device;
+use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::check::check;
 use crate::fit::folds::Folds;
@@ -18,7 +17,7 @@ use crate::fit::memory_plan;
 use crate::fit::placed::{Placed, units};
 use crate::fit::precision::is_single;
 use crate::fit::request::{KernelChoice, Request, Task};
-use crate::fit::result::{Models, PathFit, path_fit};
+use crate::fit::result::{PathFit, path_fit};
 use crate::fit::solved::Solved;
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
@@ -39,12 +38,12 @@ pub(crate) trait Ground: Sync {
     /// Whether the task is small: it is solved on one thread, side by side with others.
     fn is_alone(&self, task: &Task) -> bool;
     /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
-    /// [`held_out`](Self::held_out) computes these values for all tasks together.
+    /// [`held_out`](Self::held_out) computes these values.
     fn keeps_values(&self, task: &Task) -> bool;
     fn solve(&self, request: &Request, task: &Task) -> Result<Solved>;
-    /// `[task][fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the
-    /// only "fold" is the refit, and its values are those at all rows.
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>>;
+    /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the only
+    /// "fold" is the refit, and its values are those at all rows.
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>>;
     /// The coefficients of the refit, one for each row or landmark.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
     /// Makes the records of a problem hold for the kernel that was asked for.
@@ -122,16 +121,23 @@ fn fit_matrix<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len())?;
+    let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len(), control)?;
     let kernels = device.kernels();
     let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
-    gram.remote = device.hold(&gram.stored())?;
+    gram.remote = device.hold(&gram.stored(), control)?;
     let precision = epsilon::<T>(&kernel, &request.x);
     let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let (decomposition, solver) = (OnceLock::new(), request.solver);
-    let ground =
-        WithMatrix::<T, T> { device, gram: &gram, units, solver, decomposition: &decomposition, origin: None, control };
+    let (decompositions, solver) = (Decompositions::default(), request.solver);
+    let ground = WithMatrix::<T, T> {
+        device,
+        gram: &gram,
+        units,
+        solver,
+        decompositions: &decompositions,
+        origin: None,
+        control,
+    };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
     let fits = fit_tasks(request, &ground, control)?;
@@ -152,7 +158,7 @@ fn fit_features<T: Working>(
     control: &Control,
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
-    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom)?;
+    let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom, control)?;
     let mut features =
         Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
@@ -160,15 +166,16 @@ fn fit_features<T: Working>(
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let fits = if as_product {
         let mut gram = features.product(control)?;
-        gram.remote = device.hold(&gram.stored())?;
+        gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
-        let (decomposition, origin) = (OnceLock::new(), Some(Origin { features: &features, nystrom }));
-        let ground = WithMatrix { device, gram: &gram, units, solver, decomposition: &decomposition, origin, control };
+        let (decompositions, origin) = (Decompositions::default(), Some(Origin { features: &features, nystrom }));
+        let ground =
+            WithMatrix { device, gram: &gram, units, solver, decompositions: &decompositions, origin, control };
         fit_tasks(request, &ground, control)?
     } else {
         // Features far from 0 would hide b.
         let mean = if scalar { features.centre() } else { vec![0.0; rank] };
-        features.remote = device.hold(&features.stored())?;
+        features.remote = device.hold(&features.stored(), control)?;
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
         let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };
@@ -187,22 +194,13 @@ fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Resu
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * request.problems());
     let tasks = &request.tasks;
     let (alone, together): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|&k| ground.is_alone(&tasks[k]));
-    let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(tasks.len());
-    for k in together {
-        let of_task = ground.solve(request, &tasks[k])?;
-        if ground.keeps_values(&tasks[k]) {
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, None)?));
-        } else {
-            let values = ground.held_out(request, std::slice::from_ref(&of_task))?.remove(0);
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, Some(values))?));
-        }
-    }
-    let solved = parallel::try_map(&alone, |&k| ground.solve(request, &tasks[k]))?;
-    let values = if solved.is_empty() { Vec::new() } else { ground.held_out(request, &solved)? };
-    let assembled = parallel::try_map(alone.into_iter().zip(solved).zip(values), |((k, solved), values)| {
-        Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?))
-    })?;
-    fits.extend(assembled);
+    let fit_task = |k: usize| {
+        let solved = ground.solve(request, &tasks[k])?;
+        let values = (!ground.keeps_values(&tasks[k])).then(|| ground.held_out(request, &solved)).transpose()?;
+        Ok((k, assemble(request, &tasks[k], ground, solved, values)?))
+    };
+    let mut fits = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
+    fits.extend(parallel::try_map(alone, fit_task)?);
     fits.sort_by_key(|(k, _)| *k);
     Ok(fits.into_iter().map(|(_, fit)| fit).collect())
 }
@@ -242,6 +240,5 @@ fn assemble(
         oof = values.unwrap_or(oof);
     }
     records.push(refit.records);
-    let models = Models { solver: method.name(), records, oof, coef, path_seconds: seconds };
-    Ok(path_fit(request, task, models))
+    Ok(PathFit { path_seconds: seconds, ..path_fit(request, task, method.name(), records, oof, coef) })
 }

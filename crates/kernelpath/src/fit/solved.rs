@@ -7,10 +7,10 @@ use crate::fit::folds::counts;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::observe::Control;
-use crate::path::leave_one_out::{LeftOut, leave_one_out};
+use crate::path::leave_one_out::LeftOut;
 use crate::path::schedule::{Workers, solve};
 use crate::solver::choice::{Method, Visit};
-use crate::solver::engine::{Engine, LeftOutRows};
+use crate::solver::engine::Engine;
 
 /// The models of a task.
 pub(crate) struct Solved {
@@ -59,23 +59,5 @@ impl<J: Judge> Visit for SolveAll<'_, J> {
         let ledger = Ledger::new(self.judge, self.problems, self.cs, self.control);
         solve(engines(self.problems)?, &ledger, self.workers, self.control)?;
         Ok(ledger.close())
-    }
-}
-
-/// Leaves out each row by whatever engine it is given.
-pub(crate) struct LeaveEachOut<'a, J> {
-    pub judge: &'a J,
-    pub rows: LeftOutRows<'a>,
-    pub cs: &'a [f64],
-    pub refit: &'a Kept,
-    pub workers: Workers,
-    pub control: &'a Control,
-}
-
-impl<J: Judge> Visit for LeaveEachOut<'_, J> {
-    type Out = Vec<Vec<LeftOut>>;
-
-    fn with<E: Engine>(self, engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync) -> Result<Self::Out> {
-        leave_one_out(engines, self.judge, &self.rows, self.cs, self.refit, self.workers, self.control)
     }
 }

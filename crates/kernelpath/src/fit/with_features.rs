@@ -100,7 +100,7 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
         Ok(Solved { placed, weight, method, refit, folds, left_out: Vec::new(), seconds })
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
         let of_fold = |kept: &Kept, test: &[usize]| -> Result<Vec<Vec<f64>>> {
             let run: Vec<usize> = (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect();
             let w: Vec<&[f64]> = run.iter().map(|&c| &kept.coef[c][..]).collect();
@@ -112,11 +112,8 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
             }
             Ok(f)
         };
-        let splits = request.folds.splits();
-        let of_task = |solved: &Solved| -> Result<Vec<Vec<Vec<f64>>>> {
-            solved.folds.iter().zip(splits).map(|(kept, fold)| of_fold(kept, &fold.test)).collect()
-        };
-        solved.iter().map(of_task).collect()
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| of_fold(kept, &fold.test)).collect()
     }
 
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>> {

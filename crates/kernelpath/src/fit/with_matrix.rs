@@ -1,27 +1,27 @@
 //! A fit on a kernel matrix: that of the rows, or K = ZZᵀ where the features are nearly as many as the rows.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::certify::classes::Classes;
 use crate::certify::exact::Shared;
 use crate::certify::ledger::{Keeps, Kept, Problem};
+use crate::certify::record::{Record, Status};
 use crate::data::units::Units;
-use crate::device::{Decomposition, Device};
+use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::folds::Folds;
-use crate::fit::held_out::{groups, held_out};
+use crate::fit::held_out::held_out;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{LeaveEachOut, SolveAll, Solved, problems};
+use crate::fit::solved::{SolveAll, Solved, problems};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
-use crate::path::leave_one_out::LeftOut;
+use crate::path::leave_one_out::{LeaveEachOut, LeftOut};
 use crate::path::schedule::Workers;
 use crate::solver::choice::{Method, OnGram, Solver, Visit};
 use crate::solver::engine::LeftOutRows;
@@ -47,8 +47,8 @@ pub(crate) struct WithMatrix<'a, T, F> {
     pub gram: &'a Gram<T>,
     pub units: &'a Units,
     pub solver: Solver,
-    /// Of the whole matrix, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition>,
+    /// Of the whole matrix.
+    pub decompositions: &'a Decompositions,
     /// If the matrix is ZZᵀ.
     pub origin: Option<Origin<'a, F>>,
     pub control: &'a Control,
@@ -72,19 +72,34 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         if method == Method::ClosedForm && (counted || problems[0].weight.contains(&0.0)) {
             method = Method::Newton;
         }
-        let of_part = OnceLock::new();
-        let decomposition = if whole { self.decomposition } else { &of_part };
-        let on = OnGram { shared: &shared, device: self.device, decomposition, control };
+        let of_part = Decompositions::default();
+        let decompositions = if whole { self.decompositions } else { &of_part };
         let workers = workers(gram, whole);
         let judge = &shared;
-        let kept = method.on_matrix(&on, SolveAll { judge, problems, cs, workers, control })?;
-        let left_out = match of_row {
-            None => Vec::new(),
-            Some(of_row) => {
-                let rows = LeftOutRows { weight: &problems[0].weight, of_row };
-                method.on_matrix(&on, LeaveEachOut { judge, rows, cs, refit: &kept[0], workers, control })?
-            }
+        let solve = |in_single: bool| -> Result<(Vec<Kept>, Vec<Vec<LeftOut>>)> {
+            let on = OnGram { shared: &shared, device: self.device, decompositions, in_single, control };
+            let kept = method.on_matrix(&on, SolveAll { judge, problems, cs, workers, control })?;
+            let left_out = match of_row {
+                None => Vec::new(),
+                Some(of_row) => {
+                    let rows = LeftOutRows { weight: &problems[0].weight, of_row };
+                    method.on_matrix(&on, LeaveEachOut { judge, rows, cs, refit: &kept[0], workers, control })?
+                }
+            };
+            Ok((kept, left_out))
         };
+        // A matrix that was asked for in double precision is decomposed in it, too.
+        let in_single = method == Method::Spectral && T::IS_ROUGH && self.device.decomposes_in_single(gram.n());
+        let (kept, left_out) = solve(in_single)?;
+        let records = kept.iter().flat_map(|kept| &kept.records);
+        let records = records.chain(left_out.iter().flatten().map(|(record, _)| record));
+        // Single precision may not be enough to get there. Then all is solved once more, in double precision.
+        let is_short = |record: &Record| matches!(record.status, Status::Stalled | Status::Inaccurate);
+        if in_single && records.into_iter().any(is_short) {
+            control.extend(cs.len() * problems.len());
+            let (kept, left_out) = solve(false)?;
+            return Ok((method, kept, left_out));
+        }
         Ok((method, kept, left_out))
     }
 
@@ -139,23 +154,13 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
         Ok(Solved { placed, weight, method, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
-        let mut values = vec![Vec::new(); solved.len()];
-        let owns: Vec<&[usize]> = solved.iter().map(|solved| &solved.placed.own[..]).collect();
-        let groups = groups(&owns);
-        let mut add = |kept: &dyn Fn(&Solved) -> &Kept, wanted: &[usize]| -> Result<()> {
-            let machines: Vec<&Kept> = solved.iter().map(kept).collect();
-            let of_fold = held_out(self.gram, &groups, &machines, wanted, self.control)?;
-            values.iter_mut().zip(of_fold).for_each(|(values, of_fold)| values.push(of_fold));
-            Ok(())
-        };
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
+        let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &solved.placed.own, kept, units, self.control);
         if request.folds == Folds::LeaveOneOut {
-            add(&|solved| &solved.refit, &self.units.of_row)?;
+            return Ok(vec![at(&solved.refit, &self.units.of_row)?]);
         }
-        for (k, fold) in request.folds.splits().iter().enumerate() {
-            add(&|solved| &solved.folds[k], &self.units.of(&fold.test))?;
-        }
-        Ok(values)
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
     }
 
     /// A unit's β is divided among its rows in proportion to their weights. If the matrix is ZZᵀ, the coefficients are

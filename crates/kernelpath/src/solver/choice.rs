@@ -1,14 +1,14 @@
 //! Which solver for which loss.
 
 use std::sync::Arc;
-use std::sync::OnceLock;
 
 use crate::certify::exact::Shared;
 use crate::certify::ledger::Problem;
 use crate::certify::reduced::OnFeatures;
-use crate::device::basis::{Eigenvectors, OfFeatures};
-use crate::device::{Decomposition, Device};
-use crate::error::{Error, Result};
+use crate::device::basis::{Basis, Eigenvectors, OfFeatures};
+use crate::device::basis_in_single::{self, InSingle};
+use crate::device::{Decomposition, Decompositions, Device};
+use crate::error::{Error, Result, named};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
@@ -65,18 +65,22 @@ pub(crate) trait Visit {
 pub(crate) struct OnGram<'a, T> {
     pub shared: &'a Shared<'a, T>,
     pub device: &'a dyn Device,
-    /// K = UΛUᵀ, made when it is needed.
-    pub decomposition: &'a OnceLock<Decomposition>,
+    pub decompositions: &'a Decompositions,
+    /// Whether the spectral engine's is that in single precision.
+    pub in_single: bool,
     pub control: &'a Control,
 }
 
 impl<T: Working> OnGram<'_, T> {
-    fn decomposed(&self) -> Result<&Decomposition> {
-        if let Some(made) = self.decomposition.get() {
+    /// K = UΛUᵀ, made when it is first asked for.
+    fn decomposed(&self, in_single: bool) -> Result<&Decomposition> {
+        let place = if in_single { &self.decompositions.single } else { &self.decompositions.double };
+        if let Some(made) = place.get() {
             return Ok(made);
         }
-        let made = Decomposition::new(self.device, self.shared.gram, self.control)?;
-        Ok(self.decomposition.get_or_init(|| made))
+        let make = if in_single { basis_in_single::decomposed } else { Decomposition::new };
+        let made = make(self.device, self.shared.gram, self.control)?;
+        Ok(place.get_or_init(|| made))
     }
 }
 
@@ -117,12 +121,16 @@ impl Method {
             Self::ActiveSet => visit.with(|problems| one_path::engines(shared, &weights(problems), control)),
             Self::Newton => visit.with(|problems| Ok(vec![descent::Newton::new(shared, weights(problems), control)?])),
             Self::Spectral => {
-                let decomposition = on.decomposed()?;
-                let basis = Eigenvectors::new(device, decomposition)?;
+                let decomposition = on.decomposed(on.in_single)?;
+                let basis: Box<dyn Basis> = if on.in_single {
+                    Box::new(InSingle { vectors: &decomposition.basis, gram: shared.gram })
+                } else {
+                    Box::new(Eigenvectors::new(device, decomposition)?)
+                };
                 visit.with(|problems| {
                     let spectral = Spectral {
                         device,
-                        basis: &basis,
+                        basis: &*basis,
                         spectrum: &decomposition.spectrum,
                         loss: shared.loss,
                         y: &shared.y,
@@ -135,7 +143,7 @@ impl Method {
                 })
             }
             Self::ClosedForm => {
-                let made = on.decomposed()?;
+                let made = on.decomposed(false)?;
                 visit.with(|problems| Ok(vec![ClosedForm::new(&shared.y, device, made, &weights(problems), control)]))
             }
         }
@@ -172,14 +180,8 @@ impl Solver {
 
     /// The solver of that name.
     pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "active-set" => Ok(Self::ActiveSet),
-            "newton" => Ok(Self::Newton),
-            "spectral" => Ok(Self::Spectral),
-            "closed-form" => Ok(Self::ClosedForm),
-            _ => Err(Error::Unknown { what: "solver", name: name.into(), known: Self::NAMES }),
-        }
+        let all = [Self::Auto, Self::ActiveSet, Self::Newton, Self::Spectral, Self::ClosedForm];
+        named("solver", name, Self::NAMES, &all)
     }
 
     /// The method for a loss on `n` rows of a kernel matrix. `decomposed` are the most rows that the device decomposes for
@@ -228,10 +230,14 @@ impl Solver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::cpu::Cpu;
 
     #[test]
     fn the_plan_grows_with_all_that_an_method_keeps() {
-        let size = |rows, problems, held_out| Size { rows, entry: 4, problems, held_out, columns: 0 };
+        let size = |rows: usize, problems, held_out| {
+            let decomposition = Cpu.host_decomposition_bytes(rows);
+            Size { rows, entry: 4, problems, held_out, columns: 0, decomposition }
+        };
         let n = 3000_u64;
         for method in Method::ALL {
             let bytes = method.extra_bytes(&size(3000, 6, 600));

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::memory;
 use crate::observe::Control;
-use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, each_c};
 
 /// The squared loss on one decomposition. All weights must be 0 or 1, and in the refit no row may be left out.
 pub(crate) struct ClosedForm<'a> {
@@ -65,7 +65,7 @@ impl<'a> ClosedForm<'a> {
         let coordinates: Vec<f64> = spectrum.ones.iter().zip(&inverse).map(|(o, d)| o * d).collect();
         let sum = spectrum.ones.iter().zip(&coordinates).map(|(o, g)| o * g).sum();
         let coordinates = device.upload(spectrum.values.len(), &[coordinates])?;
-        let g1 = device.download(&device.times(&self.decomposition.basis, &coordinates)?)?.remove(0);
+        let g1 = device.download(&device.times(&self.decomposition.basis, &coordinates, self.control)?)?.remove(0);
         Ok(At { inverse, g1, sum })
     }
 
@@ -73,8 +73,8 @@ impl<'a> ClosedForm<'a> {
     fn models(&self, at: &At, targets: &[Vec<f64>]) -> Result<Vec<(Vec<f64>, f64)>> {
         let (device, basis) = (self.device, &self.decomposition.basis);
         let uploaded = device.upload(at.g1.len(), targets)?;
-        let coordinates = device.transposed_times(basis, &uploaded)?;
-        let products = device.times(basis, &device.scale_rows(&at.inverse, &coordinates)?)?;
+        let coordinates = device.transposed_times(basis, &uploaded, self.control)?;
+        let products = device.times(basis, &device.scale_rows(&at.inverse, &coordinates)?, self.control)?;
         let model = |(mut beta, y): (Vec<f64>, &Vec<f64>)| {
             let b = at.g1.iter().zip(y).map(|(g, y)| g * y).sum::<f64>() / at.sum;
             for (beta, g) in beta.iter_mut().zip(&at.g1) {
@@ -114,7 +114,8 @@ impl<'a> ClosedForm<'a> {
     fn residuals(&self, at: &At, beta: &[f64], set: &[usize]) -> Result<Vec<f64>> {
         let device = self.device;
         let rows = device.rows(&self.decomposition.basis, set)?;
-        let columns = device.download(&device.transposed_times(&rows, &device.scale_rows(&at.inverse, &rows)?)?)?;
+        let scaled = device.scale_rows(&at.inverse, &rows)?;
+        let columns = device.download(&device.transposed_times(&rows, &scaled, self.control)?)?;
         // Room for this matrix, for its factor, and for the factor's work space.
         memory::check_block(4 * 8 * set.len() * set.len(), "the rows of a fold")?;
         let h = Mat::from_fn(set.len(), set.len(), |i, j| columns[j][i] - at.g1[set[i]] * at.g1[set[j]] / at.sum);
@@ -146,14 +147,12 @@ impl Engine for ClosedForm<'_> {
     }
 
     fn solve(&mut self, jobs: &mut [Job<Fitted>], _: Goal) -> Result<()> {
-        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-            let sets: Vec<&[usize]> = of_c.iter().map(|job| &job.point.held_out[..]).collect();
-            let models = self.without(of_c[0].c, &sets)?;
-            for (job, (beta, b)) in of_c.iter_mut().zip(models) {
-                (job.point.beta, job.point.b) = (beta, b);
-            }
-        }
-        Ok(())
+        each_c(jobs, |c, fitted| {
+            let sets: Vec<&[usize]> = fitted.iter().map(|fitted| &fitted.held_out[..]).collect();
+            let models = self.without(c, &sets)?;
+            fitted.iter_mut().zip(models).for_each(|(fitted, (beta, b))| (fitted.beta, fitted.b) = (beta, b));
+            Ok(())
+        })
     }
 
     fn outcome(&self, _: &Fitted) -> Outcome {
@@ -164,10 +163,10 @@ impl Engine for ClosedForm<'_> {
         (fitted.beta.clone(), vec![fitted.b])
     }
 
-    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<Fitted>> {
         let sets: Vec<&[usize]> = units.iter().map(std::slice::from_ref).collect();
-        let answer = |(beta, b)| WithoutOne { beta, f: None, b, outcome: SOLVED };
-        Ok(self.without(c, &sets)?.into_iter().map(answer).collect())
+        let fitted = |(beta, b)| Fitted { held_out: Vec::new(), beta, b };
+        Ok(self.without(c, &sets)?.into_iter().map(fitted).collect())
     }
 }
 
@@ -180,6 +179,6 @@ pub(crate) const CLOSED_FORM: Description = Description {
     bytes: |size| {
         let (n, held_out) = (size.rows as u64, size.held_out as u64);
         // The rows of a fold twice, and the matrix of the fold with its factor.
-        size.decomposition() + 8 * (2 * n + 4 * held_out) * held_out + 8 * n * size.problems as u64 * TARGETS
+        size.decomposition + 8 * (2 * n + 4 * held_out) * held_out + 8 * n * size.problems as u64 * TARGETS
     },
 };

@@ -2,9 +2,8 @@
 
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::Outcome;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loss::scalar::Loss;
-use crate::numeric::eigen::eigen_bytes;
 
 /// What there is to say of a solver before it runs.
 pub(crate) struct Description {
@@ -27,13 +26,8 @@ pub(crate) struct Size {
     pub held_out: usize,
     /// Columns that a product on the device should have.
     pub columns: usize,
-}
-
-impl Size {
-    /// A copy of the matrix in double precision, its eigenvectors, and the work space of the decomposition.
-    pub fn decomposition(&self) -> u64 {
-        8 * (self.rows * self.rows) as u64 + eigen_bytes(self.rows)
-    }
+    /// Bytes of the host for the decomposition of the matrix.
+    pub decomposition: u64,
 }
 
 /// How well a problem is to be solved.
@@ -50,6 +44,12 @@ pub(crate) enum Goal {
 pub(crate) struct Job<P> {
     pub c: f64,
     pub point: P,
+}
+
+/// Hands the problems of each C to `solve`.
+pub(crate) fn each_c<P>(jobs: &mut [Job<P>], mut solve: impl FnMut(f64, &mut [&mut P]) -> Result<()>) -> Result<()> {
+    let mut of_c = jobs.chunk_by_mut(|a, b| a.c == b.c);
+    of_c.try_for_each(|jobs| solve(jobs[0].c, &mut jobs.iter_mut().map(|job| &mut job.point).collect::<Vec<_>>()))
 }
 
 /// The way to a distant C, by way of C's in between.
@@ -89,15 +89,6 @@ impl LeftOutRows<'_> {
         weight[u] = self.remaining(u);
         weight
     }
-}
-
-/// A left-out problem's answer: β, f = Kβ and b.
-pub(crate) struct WithoutOne {
-    pub beta: Vec<f64>,
-    /// Kβ to double precision, if the engine knows it.
-    pub f: Option<Vec<f64>>,
-    pub b: f64,
-    pub outcome: Outcome,
 }
 
 /// One solver for one loss on one operator, for the problems of one group: the folds and all rows, or one of them.
@@ -160,6 +151,13 @@ pub(crate) trait Engine: Send + Sync {
     fn retry(&mut self) {}
 
     /// Solves the problems at `c` that leave a row out of these units, one each, starting from the solution with all
-    /// rows. Returns fewer answers if time runs out.
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>>;
+    /// rows.
+    fn leave_out(&mut self, _c: f64, _: &Whole, _: &LeftOutRows, _units: &[usize]) -> Result<Vec<Self::Point>> {
+        Err(Error::NoLeaveOneOut)
+    }
+
+    /// Kβ of a left-out problem's point, if the engine knows it in double precision.
+    fn product<'b>(&self, _point: &'b Self::Point) -> Option<&'b [f64]> {
+        None
+    }
 }

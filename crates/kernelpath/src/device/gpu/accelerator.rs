@@ -1,22 +1,20 @@
 //! The operations of the engines on a device, over any launcher.
 
-use faer::Mat;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
 use crate::device::gpu::held::Held;
-use crate::device::gpu::launcher::{Arg, Launcher, Operand, Product, Width};
-use crate::device::gpu::machine::{Limits, Machine, Memory, Traffic};
+use crate::device::gpu::launcher::{Arg, Launcher, Width};
+use crate::device::gpu::machine::{COPY_BYTES, Limits, Machine, Memory, Traffic};
+use crate::device::gpu::multiply::How;
 use crate::device::gpu::panels::Panels;
 use crate::device::matrix::Matrix;
 use crate::device::{Block, Device, Spectrum};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::elsewhere::Kernels;
 use crate::loss::scalar::Loss;
 use crate::loss::smoothed::Smoothed;
-use crate::numeric::eigen::eigen;
-use crate::numeric::memory;
+use crate::numeric::design::Accuracy;
+use crate::numeric::eigen::eigen_bytes;
 use crate::numeric::parallel;
 use crate::numeric::remote::{Remote, Stored};
 use crate::observe::Control;
@@ -80,78 +78,6 @@ impl<L: Launcher> Accelerator<L> {
         self.machine.upload(&parts.concat())
     }
 
-    /// Copies numbers into single precision.
-    fn narrow_part(&self, from: &Operand<'_, L::Memory>, to: &Operand<'_, L::Memory>, count: usize) -> Result<()> {
-        let [from_at, to_at, count_arg] = [from.at, to.at, count].map(|number| Arg::Long(number as i64));
-        let args = [count_arg, Arg::Memory(from.memory), from_at, Arg::Memory(to.memory), to_at];
-        self.machine.launch_on("narrow", count, 1, &args)
-    }
-
-    /// out = A·B, or Aᵀ·B, for the columns of A in panels. With A transposed, each of its panels gives some rows of the
-    /// product; otherwise each adds its part to all of them.
-    fn multiply(&self, a: &Matrix, b: &Matrix, transposed: bool) -> Result<Matrix> {
-        let (a, b): (&Panels<L>, &Panels<L>) = (a.of(), b.of());
-        let rows = if transposed { a.columns } else { a.rows };
-        let out = self.panels(rows, b.columns)?;
-        if a.columns == 0 {
-            out.fill(&self.machine, |_, part| {
-                part.fill(0.0);
-                Ok(())
-            })?;
-        }
-        for columns in b.stretches(&out) {
-            let (from, to) = (b.columns_at(columns.start), out.columns_at(columns.start));
-            let count = columns.len();
-            match a.width {
-                Width::Double => self.multiply_stretch(a, &from, &to, count, transposed)?,
-                Width::Single => {
-                    let narrowed = self.machine.allocate::<f32>(b.rows * count)?;
-                    let product = self.machine.allocate::<f32>(rows * count)?;
-                    let narrow_b = Operand::new(narrowed.block(), 0, b.rows);
-                    self.narrow_part(&from, &narrow_b, b.rows * count)?;
-                    self.multiply_stretch(a, &narrow_b, &Operand::new(product.block(), 0, rows), count, transposed)?;
-                    self.widen(&product, &to, rows, count)?;
-                }
-            }
-        }
-        Ok(out.wrap())
-    }
-
-    fn multiply_stretch(
-        &self,
-        a: &Panels<L>,
-        b: &Operand<'_, L::Memory>,
-        to: &Operand<'_, L::Memory>,
-        columns: usize,
-        transposed: bool,
-    ) -> Result<()> {
-        for (range, block) in a.each() {
-            let (size, b_at, c_at) = if transposed {
-                ([range.len(), columns, a.rows], b.at, to.at + range.start)
-            } else {
-                ([a.rows, columns, range.len()], b.at + range.start, to.at)
-            };
-            self.machine.product(&Product {
-                width: a.width,
-                size,
-                transposed: [transposed, false],
-                a: Operand::new(block.block(), 0, a.rows),
-                b: Operand::new(b.memory, b_at, b.stride),
-                c: Operand::new(to.memory, c_at, to.stride),
-                add: !transposed && range.start > 0,
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Copies a matrix without gaps into double precision.
-    fn widen(&self, from: &Memory<L>, to: &Operand<'_, L::Memory>, rows: usize, columns: usize) -> Result<()> {
-        let to_args = [Arg::Memory(to.memory), Arg::Long(to.at as i64), int(to.stride), Arg::Int(0)];
-        let mut args = vec![int(rows), int(columns), from.arg()];
-        args.extend(to_args);
-        self.machine.launch_on("widen", rows, columns, &args)
-    }
-
     /// A matrix like `a`, which a kernel fills panel by panel. `args` gives the arguments between the numbers of rows and
     /// columns and the panel of the result.
     fn map<'a>(
@@ -172,43 +98,6 @@ impl<L: Launcher> Accelerator<L> {
         }
         Ok(out.wrap())
     }
-
-    /// Rows of the largest matrix that the device decomposes itself: in one block, by a library of the vendor.
-    fn own_eigen_rows(&self) -> usize {
-        self.machine.launcher.eigen_rows().min((self.machine.largest() / 8).isqrt() as usize)
-    }
-
-    /// The eigendecomposition by a library of the vendor, which takes the matrix in one block.
-    ///
-    /// It cannot be interrupted, so it runs in a thread of its own. When the fit is interrupted, the thread is left behind
-    /// with its memory.
-    fn eigen_on_device(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
-        let (rows, machine) = (k.rows, self.machine.clone());
-        let failed = move |reason: String| Error::Eigen { rows, reason };
-        let (send, receive) = channel();
-        let decompose = move || {
-            let bytes = machine.launcher.eigen_space(rows).map_err(|failure| machine.command_error(failure))?;
-            let space = machine.allocate::<f64>(bytes.div_ceil(8) as usize)?;
-            let values = machine.allocate::<f64>(rows)?;
-            let panels: &Panels<L> = k.of();
-            let matrix = panels.blocks[0].block();
-            let done = machine.launcher.eigen(rows, matrix, values.block(), space.block());
-            done.map_err(|failure| machine.error(failure, bytes))?;
-            Ok((machine.download(&values, rows)?, k))
-        };
-        std::thread::Builder::new()
-            .spawn(move || {
-                let _ = send.send(decompose());
-            })
-            .map_err(|error| failed(error.to_string()))?;
-        loop {
-            match receive.recv_timeout(Duration::from_millis(50)) {
-                Ok(decomposition) => return decomposition,
-                Err(RecvTimeoutError::Timeout) => control.check()?,
-                Err(RecvTimeoutError::Disconnected) => return Err(failed("its thread ended".into())),
-            }
-        }
-    }
 }
 
 impl<L: Launcher> Device for Accelerator<L> {
@@ -226,14 +115,18 @@ impl<L: Launcher> Device for Accelerator<L> {
     fn download(&self, matrix: &Matrix) -> Result<Vec<Vec<f64>>> {
         let panels: &Panels<L> = matrix.of();
         let mut columns: Vec<Vec<f64>> = Vec::with_capacity(panels.columns);
-        panels.read(&self.machine, |_, part| columns.extend(part.chunks(panels.rows.max(1)).map(<[f64]>::to_vec)))?;
+        panels.read(&self.machine, |_, part| {
+            columns.extend(part.chunks(panels.rows.max(1)).map(<[f64]>::to_vec));
+            Ok(())
+        })?;
         columns.resize(panels.columns, Vec::new());
         Ok(columns)
     }
 
-    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync)) -> Result<Matrix> {
+    fn symmetric(&self, n: usize, fill: &(dyn Fn(usize, &mut [f64]) + Sync), control: &Control) -> Result<Matrix> {
         let out = self.panels(n, n)?;
         out.fill(&self.machine, |range, part| {
+            control.check()?;
             parallel::for_each(range.zip(part.chunks_mut(n)), |(i, row)| fill(i, row));
             Ok(())
         })?;
@@ -252,33 +145,36 @@ impl<L: Launcher> Device for Accelerator<L> {
 
     fn eigh(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
         control.check()?;
-        let n = k.rows;
-        let panels: &Panels<L> = k.of();
-        let (values, basis) = if n <= self.own_eigen_rows() {
+        let (values, basis) = if k.rows <= self.own_eigen_rows() {
             self.eigen_on_device(k, control)?
         } else {
-            let mut host = memory::matrix(n, n, "the kernel matrix in double precision", |_, _| 0.0)?;
-            panels.read(&self.machine, |range, part| {
-                range.zip(part.chunks(n)).for_each(|(j, part)| host.col_as_slice_mut(j).copy_from_slice(part));
-            })?;
-            drop(k);
-            let (values, basis): (Vec<f64>, Mat<f64>) = eigen(host, control)?;
-            let out = self.panels(n, n)?;
-            out.fill(&self.machine, |range, part| {
-                range.zip(part.chunks_mut(n)).for_each(|(j, part)| part.copy_from_slice(basis.col_as_slice(j)));
-                Ok(())
-            })?;
-            (values, out.wrap())
+            self.eigen_on_host(k, control)?
         };
         Ok((values.into_iter().map(|v| v.max(0.0)).collect(), basis))
     }
 
-    fn times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
-        self.multiply(a, b, false)
+    fn eigh_in_single(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
+        control.check()?;
+        let narrow = self.narrow(&k)?;
+        drop(k);
+        self.eigen_on_device(narrow, control)
     }
 
-    fn transposed_times(&self, a: &Matrix, b: &Matrix) -> Result<Matrix> {
-        self.multiply(a, b, true)
+    /// Where double precision is slow, and the library of the vendor has room.
+    fn decomposes_in_single(&self, n: usize) -> bool {
+        self.double_is_slow() && n <= self.own_eigen_rows()
+    }
+
+    fn times(&self, a: &Matrix, b: &Matrix, control: &Control) -> Result<Matrix> {
+        self.multiply(a, b, How { transposed: false, accuracy: Accuracy::Working, control })
+    }
+
+    fn transposed_times(&self, a: &Matrix, b: &Matrix, control: &Control) -> Result<Matrix> {
+        self.multiply(a, b, How { transposed: true, accuracy: Accuracy::Working, control })
+    }
+
+    fn times_in_double(&self, a: &Matrix, b: &Matrix, transposed: bool, control: &Control) -> Result<Matrix> {
+        self.multiply(a, b, How { transposed, accuracy: Accuracy::Double, control })
     }
 
     fn scale_rows(&self, scale: &[f64], a: &Matrix) -> Result<Matrix> {
@@ -438,18 +334,27 @@ impl<L: Launcher> Device for Accelerator<L> {
         of_entry * (n as u64).pow(2)
     }
 
-    fn check_room(&self, bytes: u64) -> Result<()> {
-        let (device, free) = (self.machine.choice().to_string(), self.machine.left());
-        let need = bytes.saturating_add(self.machine.products_bytes().min(bytes));
-        if need > free { Err(Error::DeviceMemory { device, need, free }) } else { Ok(()) }
+    fn survey(&self) -> Result<()> {
+        self.machine.survey()
+    }
+
+    /// Where the device decomposes the matrix, the host only copies it, some columns at a time.
+    fn host_decomposition_bytes(&self, n: usize) -> u64 {
+        let matrix = 8 * (n as u64).pow(2);
+        let copies = matrix.min(COPY_BYTES as u64);
+        if n <= self.own_eigen_rows() { copies } else { copies + matrix + eigen_bytes(n) }
+    }
+
+    fn check_room(&self, bytes: u64, control: &Control) -> Result<()> {
+        self.machine.check_room(bytes.saturating_add(self.machine.products_bytes().min(bytes)), control)
     }
 
     fn double_is_slow(&self) -> bool {
         self.machine.launcher.facts().double_is_slow
     }
 
-    fn hold(&self, matrix: &Stored) -> Result<Option<Box<dyn Remote>>> {
-        Ok(Some(Box::new(Held::new(&self.machine, matrix)?)))
+    fn hold(&self, matrix: &Stored, control: &Control) -> Result<Option<Box<dyn Remote>>> {
+        Ok(Some(Box::new(Held::new(&self.machine, matrix, control)?)))
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {

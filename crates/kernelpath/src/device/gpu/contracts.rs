@@ -62,6 +62,7 @@ fn numbers_come_back_as_they_were() {
 
 #[test]
 fn products_are_sums_of_products() {
+    let control = Control::default();
     for (name, device) in devices() {
         // Odd sizes, sizes beyond a tile on each side, long sums with few entries, and many columns.
         for (rows, inner, columns) in [(1, 1, 1), (7, 3, 2), (65, 17, 33), (130, 70, 44), (300, 299, 11), (5, 3000, 3)]
@@ -75,11 +76,11 @@ fn products_are_sums_of_products() {
             let want = product(&a, &b, rows);
             let want_back = product(&transposed(&a, rows), &v, inner);
             for (a, error) in [(&up_a, 1e-15), (&narrow, 4e-7)] {
-                let got = device.download(&device.times(a, &up_b).unwrap()).unwrap();
+                let got = device.download(&device.times(a, &up_b, &control).unwrap()).unwrap();
                 close(&got, &want, error * (inner as f64 + 1.0), &what);
-                let again = device.download(&device.times(a, &up_b).unwrap()).unwrap();
+                let again = device.download(&device.times(a, &up_b, &control).unwrap()).unwrap();
                 assert_eq!(got, again, "{what}: two runs differ");
-                let got = device.download(&device.transposed_times(a, &up_v).unwrap()).unwrap();
+                let got = device.download(&device.transposed_times(a, &up_v, &control).unwrap()).unwrap();
                 close(&got, &want_back, error * (rows as f64 + 1.0), &what);
             }
         }
@@ -165,7 +166,7 @@ fn eigenvectors_make_the_matrix_again() {
     let k: Columns = (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect();
     for (name, device) in devices() {
         let fill = |i: usize, row: &mut [f64]| row.iter_mut().enumerate().for_each(|(j, value)| *value = entry(i, j));
-        let matrix = device.symmetric(n, &fill).unwrap();
+        let matrix = device.symmetric(n, &fill, &Control::default()).unwrap();
         close(&device.download(&matrix).unwrap(), &k, 0.0, name);
         let (values, basis) = device.eigh(matrix, &Control::default()).unwrap();
         assert!(values.iter().all(|v| *v >= 0.0) && values.is_sorted_by(|a, b| *a <= b.max(1e-12)), "{name}");

@@ -7,7 +7,8 @@ use cudarc::cublas::{CudaBlas, sys as blas_sys};
 use cudarc::cusolver::safe::DnHandle;
 use cudarc::cusolver::sys as solver_sys;
 use cudarc::cusolver::sys::{
-    cublasFillMode_t as Fill, cusolverDnDsyevd, cusolverDnDsyevd_bufferSize, cusolverEigMode_t as Mode,
+    cublasFillMode_t as Fill, cusolverDnDsyevd, cusolverDnDsyevd_bufferSize, cusolverDnSsyevd,
+    cusolverDnSsyevd_bufferSize, cusolverEigMode_t as Mode,
 };
 use cudarc::driver::result::{self, device, memcpy_dtoh_async, memcpy_htod_async};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -193,16 +194,23 @@ impl Cuda {
 }
 
 /// Numbers of work space of the eigendecomposition.
-fn work_length(solver: &DnHandle, n: usize) -> Result<i32, Failure> {
+fn work_length(solver: &DnHandle, width: Width, n: usize) -> Result<i32, Failure> {
     let (mut length, size) = (0, n as i32);
     let (mode, fill) = (Mode::CUSOLVER_EIG_MODE_VECTOR, Fill::CUBLAS_FILL_MODE_LOWER);
     // SAFETY: only the size is looked at.
     let status = unsafe {
-        let (matrix, values) = (ptr::null(), ptr::null());
-        cusolverDnDsyevd_bufferSize(solver.cu(), mode, fill, size, matrix, size, values, &raw mut length)
+        let (handle, length) = (solver.cu(), &raw mut length);
+        match width {
+            Width::Single => {
+                cusolverDnSsyevd_bufferSize(handle, mode, fill, size, ptr::null(), size, ptr::null(), length)
+            }
+            Width::Double => {
+                cusolverDnDsyevd_bufferSize(handle, mode, fill, size, ptr::null(), size, ptr::null(), length)
+            }
+        }
     };
-    status.result().map_err(said("cusolverDnDsyevd_bufferSize"))?;
-    Ok(length)
+    status.result().map_err(said("cusolverDnXsyevd_bufferSize"))?;
+    Ok(length.max(0))
 }
 
 impl Launcher for Cuda {
@@ -210,6 +218,13 @@ impl Launcher for Cuda {
 
     fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    fn free(&self) -> Result<Option<u64>, Failure> {
+        // Blocks that were dropped are given back when the stream is waited for.
+        self.wait()?;
+        let (free, _) = self.context.mem_get_info().map_err(failed("cuMemGetInfo"))?;
+        Ok(Some(free as u64))
     }
 
     fn allocate(&self, bytes: u64) -> Result<Slice, Failure> {
@@ -295,30 +310,39 @@ impl Launcher for Cuda {
         if self.solver.is_some() { MOST_EIGEN_ROWS } else { 0 }
     }
 
-    fn eigen_space(&self, n: usize) -> Result<u64, Failure> {
+    fn eigen_space(&self, width: Width, n: usize) -> Result<u64, Failure> {
         self.bind()?;
         let Some(solver) = &self.solver else { return Ok(0) };
         let solver = solver.lock().unwrap_or_else(PoisonError::into_inner);
         // The library says in an integer behind its space how it went.
-        Ok(8 * (work_length(&solver, n)?.max(0) as u64 + 1))
+        Ok(width.bytes() * (work_length(&solver, width, n)? as u64 + 1))
     }
 
-    fn eigen(&self, n: usize, matrix: &Slice, values: &Slice, space: &Slice) -> Result<(), Failure> {
-        let call = "cusolverDnDsyevd";
+    fn eigen(&self, width: Width, n: usize, matrix: &Slice, values: &Slice, space: &Slice) -> Result<(), Failure> {
+        let call = if width == Width::Single { "cusolverDnSsyevd" } else { "cusolverDnDsyevd" };
         let Some(solver) = &self.solver else { return Err(Failure::of(call)("there is no cuSOLVER".into())) };
         self.bind()?;
         let solver = solver.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = solver.stream();
         // What the device was told before makes the matrix, and the room for the results.
         stream.join(&self.stream).map_err(failed("cuStreamWaitEvent"))?;
-        let (length, size) = (work_length(&solver, n)?, n as i32);
+        let (length, size) = (work_length(&solver, width, n)?, n as i32);
         let [matrix, values, work] = [matrix, values, space].map(|block| block.address(0, stream));
-        let info = work + 8 * length.max(0) as u64;
+        let info = work + width.bytes() * length as u64;
         let (mode, fill) = (Mode::CUSOLVER_EIG_MODE_VECTOR, Fill::CUBLAS_FILL_MODE_LOWER);
         // SAFETY: the blocks have the lengths that the library asked for.
         let status = unsafe {
-            let (matrix, values, work) = (matrix as *mut f64, values as *mut f64, work as *mut f64);
-            cusolverDnDsyevd(solver.cu(), mode, fill, size, matrix, size, values, work, length, info as *mut i32)
+            let (handle, info) = (solver.cu(), info as *mut i32);
+            match width {
+                Width::Single => {
+                    let (matrix, values, work) = (matrix as *mut f32, values as *mut f32, work as *mut f32);
+                    cusolverDnSsyevd(handle, mode, fill, size, matrix, size, values, work, length, info)
+                }
+                Width::Double => {
+                    let (matrix, values, work) = (matrix as *mut f64, values as *mut f64, work as *mut f64);
+                    cusolverDnDsyevd(handle, mode, fill, size, matrix, size, values, work, length, info)
+                }
+            }
         };
         let mut outcome = [0_u8; 4];
         let read = status.result().map_err(said(call)).and_then(|()| {

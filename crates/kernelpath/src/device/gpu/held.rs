@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::gpu::accelerator::int;
-use crate::device::gpu::launcher::{Arg, Launcher, Operand, Product, Width};
-use crate::device::gpu::machine::{Machine, Memory, Pace};
+use crate::device::gpu::launcher::{Arg, Launcher, Operand, Plain, Product, Width};
+use crate::device::gpu::machine::{COPY_BYTES, Machine, Memory, Pace};
 use crate::device::gpu::panels::check_size;
 use crate::error::Result;
 use crate::numeric::design::Accuracy;
@@ -58,13 +58,23 @@ fn band<'a, T>(values: &'a [T], rows: &Range<usize>, stride: usize) -> &'a [T] {
     &values[(rows.start * stride).min(values.len())..(rows.end * stride).min(values.len())]
 }
 
+/// Copies numbers to the beginning of a block, some at a time.
+fn write<L: Launcher, T: Plain>(machine: &Machine<L>, values: &[T], to: &Memory<L>, control: &Control) -> Result<()> {
+    let at_once = COPY_BYTES / size_of::<T>();
+    for (k, part) in values.chunks(at_once).enumerate() {
+        control.check()?;
+        machine.write(part, to, k * at_once)?;
+    }
+    Ok(())
+}
+
 /// Flops of the weighed sum of the squares of `rows` rows.
 fn flops_of_curvature(order: usize, rows: usize) -> f64 {
     2.0 * (order as f64).powi(2) * rows as f64
 }
 
 impl<L: Launcher> Held<L> {
-    pub fn new(machine: &Arc<Machine<L>>, stored: &Stored) -> Result<Self> {
+    pub fn new(machine: &Arc<Machine<L>>, stored: &Stored, control: &Control) -> Result<Self> {
         let Stored { rows, columns, stride, symmetric, .. } = *stored;
         for size in [rows, columns + 1, stride] {
             check_size(size)?;
@@ -80,15 +90,15 @@ impl<L: Launcher> Held<L> {
             let (values, residues) = match &stored.numbers {
                 Numbers::Double(values) => {
                     let block = machine.allocate::<f64>(count)?;
-                    machine.write(band(values, &range, stride), &block, 0)?;
+                    write(machine, band(values, &range, stride), &block, control)?;
                     (block, machine.allocate::<i16>(1)?)
                 }
                 Numbers::Single(values, residues) => {
                     let block = machine.allocate::<f32>(count)?;
-                    machine.write(band(values, &range, stride), &block, 0)?;
+                    write(machine, band(values, &range, stride), &block, control)?;
                     let corrections = machine.allocate::<i16>(if has_residues { count } else { 1 })?;
                     if has_residues {
-                        machine.write(band(residues, &range, stride), &corrections, 0)?;
+                        write(machine, band(residues, &range, stride), &corrections, control)?;
                     }
                     (block, corrections)
                 }
@@ -375,7 +385,7 @@ mod tests {
                 for (numbers, exact, error) in sets {
                     let is_double = matches!(numbers, Numbers::Double(_));
                     let matrix = Stored { rows, columns, stride, numbers, symmetric: false };
-                    let Some(held) = device.hold(&matrix).unwrap() else { continue };
+                    let Some(held) = device.hold(&matrix, &control).unwrap() else { continue };
                     let entry = |i: usize, j: usize| exact[i * stride + j];
                     let times = |b: &Vec<f64>| -> Vec<f64> {
                         (0..rows).map(|i| (0..columns).map(|j| entry(i, j) * b[j]).sum()).collect()
@@ -441,7 +451,8 @@ mod tests {
             // The bands of a matrix are no longer than that, and have all its rows.
             let values = vec![0.0; 2500];
             let numbers = Numbers::Double(&values);
-            let held = Held::new(machine, &Stored { rows: 2500, columns: 1, stride: 1, numbers, symmetric: false });
+            let stored = Stored { rows: 2500, columns: 1, stride: 1, numbers, symmetric: false };
+            let held = Held::new(machine, &stored, &Control::default());
             let (mut bands, held) = (Vec::new(), held.unwrap());
             let columns = (stride / 2000.0) as usize;
             let each = held.for_each_band(Width::Double, columns, |rows, a| {
@@ -460,12 +471,12 @@ mod tests {
         for device in accelerators() {
             {
                 let numbers = Numbers::Double(&values);
-                let held =
-                    Held::new(&device.machine, &Stored { rows, columns, stride: columns, numbers, symmetric: false });
-                let held = held.unwrap();
+                let stored = Stored { rows, columns, stride: columns, numbers, symmetric: false };
+                let held = Held::new(&device.machine, &stored, &Control::default()).unwrap();
                 assert!(device.machine.used() >= 8 * (rows * columns) as u64);
                 let control = Control::default();
                 control.cancel();
+                assert_eq!(Held::new(&device.machine, &stored, &control).err(), Some(Error::Interrupted));
                 let v = vectors(rows, 1);
                 for result in [
                     held.times(&[&v[0][..columns]], Accuracy::Double, &control).err(),

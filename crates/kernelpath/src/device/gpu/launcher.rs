@@ -14,7 +14,7 @@ pub(crate) struct Facts {
     pub driver: String,
     /// All of its memory, in bytes.
     pub memory: u64,
-    /// The memory that is free, in bytes, as far as the driver tells.
+    /// The memory that was free when the device was opened, in bytes, as far as the driver tells.
     pub free: u64,
     /// The largest block of it that can be had, in bytes.
     pub largest: u64,
@@ -145,6 +145,10 @@ pub(crate) trait Launcher: Send + Sync + 'static {
     type Memory: Send + Sync;
 
     fn facts(&self) -> &Facts;
+    /// Bytes that are free now, if the driver tells.
+    fn free(&self) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
     /// A block of at least one byte. What it holds is not defined.
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, Failure>;
     /// Copies to the device. The host's bytes may change after the call.
@@ -163,13 +167,14 @@ pub(crate) trait Launcher: Send + Sync + 'static {
     fn eigen_rows(&self) -> usize {
         0
     }
-    /// Bytes of work space for [`eigen`](Self::eigen), in double precision.
-    fn eigen_space(&self, _n: usize) -> Result<u64, Failure> {
+    /// Bytes of work space for [`eigen`](Self::eigen).
+    fn eigen_space(&self, _width: Width, _n: usize) -> Result<u64, Failure> {
         Ok(0)
     }
     /// Replaces a symmetric matrix of order n by its eigenvectors, and writes its eigenvalues, ascending.
     fn eigen(
         &self,
+        _width: Width,
         _n: usize,
         _matrix: &Self::Memory,
         _values: &Self::Memory,

@@ -2,7 +2,9 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
 
 use crate::device::gpu::launcher::{Arg, Failure, Launcher, Operand, Plain, Product, Width, bytes_of, bytes_of_mut};
 use crate::error::{Error, Result};
@@ -13,12 +15,19 @@ use crate::observe::Control;
 /// share their own allocations fail, at a place where no one expects it.
 const SHARE: f64 = 0.9;
 
+fn share_of(bytes: u64) -> u64 {
+    (SHARE * bytes as f64) as u64
+}
+
+/// Time between two looks at memory that will be given back.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// Bytes of a block in which a large operation works part by part. A larger one leaves less for the data, a smaller one
 /// makes products of few columns, which are slow.
 const WORK_BYTES: u64 = 256 << 20;
 
 /// Bytes of the host that are copied at a time where they must first be brought into order.
-const COPY_BYTES: usize = 64 << 20;
+pub(crate) const COPY_BYTES: usize = 64 << 20;
 
 /// Flops after which a processor, and any other device, is waited for, to see whether the caller asked to stop: some tenths
 /// of a second for the slowest.
@@ -41,10 +50,10 @@ const GROUP: usize = 256;
 /// The largest number of groups along the second dimension.
 const MOST_GROUPS: usize = 65_535;
 
-/// How much memory may be used.
+/// How much memory there is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Bytes in all.
+    /// Bytes in all, free or not. Sizes of parts follow from it, so that they do not change with what is free.
     pub bytes: u64,
     /// Bytes of a block.
     pub largest: u64,
@@ -75,9 +84,31 @@ pub(crate) struct Machine<L: Launcher> {
     /// As [`DeviceChoice`](crate::DeviceChoice) writes it.
     choice: String,
     limits: Limits,
+    /// Whether the limits are those of a test, in place of what the driver says.
+    is_fixed: bool,
+    /// Bytes that may be used, as of the last [survey](Self::survey).
+    budget: AtomicU64,
     used: AtomicU64,
+    /// Eigendecompositions that run. That of an interrupted fit runs on, and keeps its memory until it ends.
+    decompositions: AtomicUsize,
     counters: Counters,
     process: u32,
+}
+
+/// Counts an eigendecomposition while it runs.
+pub(crate) struct Decomposing<L: Launcher>(Arc<Machine<L>>);
+
+impl<L: Launcher> Decomposing<L> {
+    pub fn begin(machine: &Arc<Machine<L>>) -> Self {
+        machine.decompositions.fetch_add(1, AcqRel);
+        Self(machine.clone())
+    }
+}
+
+impl<L: Launcher> Drop for Decomposing<L> {
+    fn drop(&mut self) {
+        self.0.decompositions.fetch_sub(1, AcqRel);
+    }
 }
 
 /// A block of memory of a device, counted by its budget.
@@ -116,20 +147,54 @@ impl<L: Launcher> Machine<L> {
     /// `limits` replaces what the driver says.
     pub fn new(launcher: L, choice: String, limits: Option<Limits>) -> Arc<Self> {
         let facts = launcher.facts();
-        let all = Limits { bytes: (SHARE * facts.free as f64) as u64, largest: facts.largest };
-        let limits = limits.unwrap_or(all);
-        let (used, counters) = (AtomicU64::new(0), Counters::default());
-        Arc::new(Self { launcher, choice, limits, used, counters, process: std::process::id() })
+        let all = Limits { bytes: share_of(facts.memory), largest: facts.largest };
+        let budget = AtomicU64::new(limits.map_or(share_of(facts.free), |limits| limits.bytes));
+        let (is_fixed, limits) = (limits.is_some(), limits.unwrap_or(all));
+        Arc::new(Self {
+            launcher,
+            choice,
+            limits,
+            is_fixed,
+            budget,
+            used: AtomicU64::new(0),
+            decompositions: AtomicUsize::new(0),
+            counters: Counters::default(),
+            process: std::process::id(),
+        })
+    }
+
+    /// Looks at the memory that is free now: other processes take and return some.
+    pub fn survey(&self) -> Result<()> {
+        if !self.is_own() {
+            return Err(Error::DeviceForked { device: self.choice.clone() });
+        }
+        let free = self.launcher.free().map_err(|failure| self.command_error(failure))?;
+        if let Some(free) = free.filter(|_| !self.is_fixed) {
+            self.budget.store(share_of(free.saturating_add(self.used())), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// An error if this many bytes are more than is left. While a decomposition of an interrupted fit runs, its memory is
+    /// waited for.
+    pub fn check_room(&self, need: u64, control: &Control) -> Result<()> {
+        loop {
+            let (running, free) = (self.decompositions.load(Acquire), self.left());
+            if need <= free {
+                return Ok(());
+            }
+            if running == 0 || control.out_of_time() {
+                return Err(Error::DeviceMemory { device: self.choice.clone(), need, free });
+            }
+            control.check()?;
+            std::thread::sleep(LOOK_AGAIN);
+            self.survey()?;
+        }
     }
 
     pub fn traffic(&self) -> Traffic {
         let Counters { launches, up, down } = &self.counters;
         Traffic { launches: launches.load(Relaxed), up: up.load(Relaxed), down: down.load(Relaxed) }
-    }
-
-    /// How one asks for the device.
-    pub fn choice(&self) -> &str {
-        &self.choice
     }
 
     /// Bytes in use.
@@ -139,12 +204,12 @@ impl<L: Launcher> Machine<L> {
 
     /// Bytes that are left of the budget.
     pub fn left(&self) -> u64 {
-        self.limits.bytes.saturating_sub(self.used())
+        self.budget().saturating_sub(self.used())
     }
 
     /// Bytes that may be used in all.
     pub fn budget(&self) -> u64 {
-        self.limits.bytes
+        self.budget.load(Relaxed)
     }
 
     /// Bytes of the blocks in which a product works.
@@ -191,7 +256,7 @@ impl<L: Launcher> Machine<L> {
         if self.launcher.facts().is_processor {
             memory::check_block(bytes as usize, "the memory of a device")?;
         }
-        let take = |used: u64| used.checked_add(bytes).filter(|all| *all <= self.limits.bytes);
+        let take = |used: u64| used.checked_add(bytes).filter(|all| *all <= self.budget());
         self.used.fetch_update(Relaxed, Relaxed, take).map_err(|_| self.error(Failure::Memory, bytes))?;
         match self.launcher.allocate(bytes) {
             Ok(block) => Ok(Memory { block: ManuallyDrop::new(block), bytes, machine: self.clone() }),
@@ -387,12 +452,12 @@ mod tests {
         let used = device.machine.used();
         for allowed in 0..3 {
             device.machine.launcher.allocations.store(allowed, Relaxed);
-            let error = device.times(&narrow, &a).err().unwrap();
+            let error = device.times(&narrow, &a, &Control::default()).err().unwrap();
             let message = error.to_string();
             assert!(matches!(error, Error::DeviceMemory { .. }) && message.contains("fewer rows"), "{message}");
             assert_eq!(device.machine.used(), used);
             device.machine.launcher.allocations.store(-1, Relaxed);
-            let product = device.download(&device.times(&narrow, &a).unwrap()).unwrap();
+            let product = device.download(&device.times(&narrow, &a, &Control::default()).unwrap()).unwrap();
             assert!(product.iter().flatten().all(|value| *value == 10.0));
         }
     }
@@ -478,7 +543,7 @@ mod tests {
                 scope.spawn(move || {
                     let a = device.upload(70, &vec![vec![f64::from(thread); 70]; 70]).unwrap();
                     for _ in 0..10 {
-                        let product = device.download(&device.times(&a, &a).unwrap()).unwrap();
+                        let product = device.download(&device.times(&a, &a, &Control::default()).unwrap()).unwrap();
                         let want = 70.0 * f64::from(thread * thread);
                         assert!(product.iter().flatten().all(|value| *value == want));
                     }

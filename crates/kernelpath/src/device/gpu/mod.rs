@@ -5,11 +5,15 @@ pub(crate) mod accelerator;
 #[cfg(test)]
 mod contracts;
 pub(crate) mod cuda;
+mod decompose;
 pub(crate) mod held;
 pub(crate) mod launcher;
 pub(crate) mod machine;
+mod multiply;
 pub(crate) mod opencl;
 pub(crate) mod panels;
 #[cfg(test)]
 mod present;
+#[cfg(test)]
+mod pretended;
 pub(crate) mod row_panels;

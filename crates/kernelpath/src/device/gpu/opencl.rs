@@ -187,6 +187,11 @@ impl Launcher for OpenCl {
         &self.facts
     }
 
+    fn free(&self) -> Result<Option<u64>, Failure> {
+        let Facts { is_processor, memory, .. } = self.facts;
+        Ok(available_memory().filter(|_| is_processor).map(|free| free.min(memory)))
+    }
+
     fn allocate(&self, bytes: u64) -> Result<Buffer, Failure> {
         // SAFETY: no memory of the host is used.
         let block = unsafe { create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes as usize, ptr::null_mut()) };

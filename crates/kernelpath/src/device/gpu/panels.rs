@@ -80,7 +80,11 @@ impl<L: Launcher> Panels<L> {
     }
 
     /// Reads the columns, in double precision, some at a time.
-    pub fn read(&self, machine: &Machine<L>, mut columns: impl FnMut(Range<usize>, &[f64])) -> Result<()> {
+    pub fn read(
+        &self,
+        machine: &Machine<L>,
+        mut columns: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+    ) -> Result<()> {
         let at_once = pieces_at_once(self.rows).min(self.columns);
         let mut host = memory::zeros::<f64>(at_once * self.rows, "numbers on their way from a device")?;
         for (range, block) in self.each() {
@@ -88,7 +92,7 @@ impl<L: Launcher> Panels<L> {
                 let end = range.end.min(start + at_once);
                 let part = &mut host[..(end - start) * self.rows];
                 machine.read(block, (start - range.start) * self.rows, part)?;
-                columns(start..end, part);
+                columns(start..end, part)?;
             }
         }
         Ok(())

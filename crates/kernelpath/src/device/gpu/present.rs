@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::device::gpu::accelerator::Accelerator;
 use crate::device::gpu::cuda::{Cuda, numbered};
-use crate::device::gpu::launcher::{Arg, Facts, Failure, Launcher, Product};
+use crate::device::gpu::launcher::{Arg, Facts, Failure, Launcher, Product, Width};
 use crate::device::gpu::machine::Limits;
 use crate::device::gpu::opencl::{OpenCl, offered};
 
@@ -29,6 +29,9 @@ impl<L: Launcher> Launcher for Watched<L> {
 
     fn facts(&self) -> &Facts {
         self.inner.facts()
+    }
+    fn free(&self) -> Result<Option<u64>, Failure> {
+        self.inner.free()
     }
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, Failure> {
         match self.allocations.fetch_update(Relaxed, Relaxed, |left| (left >= 0).then_some(left - 1)) {
@@ -54,17 +57,18 @@ impl<L: Launcher> Launcher for Watched<L> {
     fn eigen_rows(&self) -> usize {
         self.inner.eigen_rows()
     }
-    fn eigen_space(&self, n: usize) -> Result<u64, Failure> {
-        self.inner.eigen_space(n)
+    fn eigen_space(&self, width: Width, n: usize) -> Result<u64, Failure> {
+        self.inner.eigen_space(width, n)
     }
     fn eigen(
         &self,
+        width: Width,
         n: usize,
         matrix: &Self::Memory,
         values: &Self::Memory,
         space: &Self::Memory,
     ) -> Result<(), Failure> {
-        self.inner.eigen(n, matrix, values, space)
+        self.inner.eigen(width, n, matrix, values, space)
     }
 }
 

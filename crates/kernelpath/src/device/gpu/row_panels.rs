@@ -15,8 +15,11 @@ use crate::kernel::shape::{KernelFn, Measure, Shape};
 use crate::numeric::memory;
 use crate::observe::Control;
 
-/// Flops that a kernel value takes beside those for the entries of its rows.
+/// Flops that a kernel value takes beside those for the entries of its rows, and those for an entry: of two dense rows for
+/// each column, of two sparse rows, which are merged, for each stored entry of either.
 const FLOPS_OF_VALUE: f64 = 30.0;
+
+const FLOPS_OF_ENTRY: f64 = 3.0;
 
 /// Rows on a device.
 enum OnDevice<L: Launcher> {
@@ -72,8 +75,11 @@ impl<'a, L: Launcher> Between<'a, L> {
         check_size(b.len())?;
         check_size(x.ncols())?;
         let sparse = x.as_csr().or(z.as_csr()).is_some();
-        let mut between = Self { machine, kernel, x, z, b, panels: Vec::new(), kept: Vec::new(), sparse, machines };
-        between.panels = between.panels_of(z, b, between.most_of_z());
+        let (panels, kept) = (Vec::new(), Vec::new());
+        let mut between = Self { machine, kernel, x, z, b, panels, kept, sparse, machines };
+        let longest_row = (0..x.nrows()).map(|i| between.entries(x, i)).max().unwrap_or(0);
+        let of_pair = between.flops_beside_entries() + FLOPS_OF_ENTRY * longest_row as f64;
+        between.panels = between.panels_of(z, b, usize::MAX, |j| of_pair + between.flops_to_merge(&[j]));
         let bytes: u64 = b.iter().map(|&i| between.row_bytes(z, i)).sum();
         if bytes <= machine.left() / 2 {
             between.kept =
@@ -82,25 +88,35 @@ impl<'a, L: Launcher> Between<'a, L> {
         Ok(between)
     }
 
-    /// Bytes of row `i` on the device.
-    fn row_bytes(&self, rows: &Rows, i: usize) -> u64 {
-        match rows.as_csr() {
-            _ if !self.sparse => 8 * rows.ncols() as u64,
-            Some(rows) => 16 * rows.row(i).count() as u64 + 8,
-            None => 16 * rows.ncols() as u64 + 8,
-        }
+    /// Entries of row `i` on the device.
+    fn entries(&self, rows: &Rows, i: usize) -> usize {
+        rows.as_csr().map_or(rows.ncols(), |rows| rows.row(i).count())
     }
 
-    /// Ranges of at most `most` rows that fit into a block of work each.
-    fn panels_of(&self, rows: &Rows, numbers: &[usize], most: usize) -> Vec<Range<usize>> {
-        let (mut panels, mut start, mut bytes) = (Vec::new(), 0, 0);
+    /// Bytes of row `i` on the device.
+    fn row_bytes(&self, rows: &Rows, i: usize) -> u64 {
+        let entries = self.entries(rows, i) as u64;
+        if self.sparse { 16 * entries + 8 } else { 8 * entries }
+    }
+
+    /// Ranges of at most `most` rows that fit into a block of work each, and whose `flops` do not take long.
+    fn panels_of(
+        &self,
+        rows: &Rows,
+        numbers: &[usize],
+        most: usize,
+        flops_of: impl Fn(usize) -> f64,
+    ) -> Vec<Range<usize>> {
+        let (mut panels, mut start, mut bytes, mut flops) = (Vec::new(), 0, 0, 0.0);
         for (at, &i) in numbers.iter().enumerate() {
-            let row = self.row_bytes(rows, i);
-            if at > start && (at - start >= most || bytes + row > self.machine.work_bytes()) {
+            let (row, of_row) = (self.row_bytes(rows, i), flops_of(i));
+            let is_full = bytes + row > self.machine.work_bytes() || flops + of_row > self.machine.stride_of_pace();
+            if at > start && (at - start >= most || is_full) {
                 panels.push(start..at);
-                (start, bytes) = (at, 0);
+                (start, bytes, flops) = (at, 0, 0.0);
             }
             bytes += row;
+            flops += of_row;
         }
         if start < numbers.len() {
             panels.push(start..numbers.len());
@@ -108,20 +124,15 @@ impl<'a, L: Launcher> Between<'a, L> {
         panels
     }
 
-    /// Most rows of a panel of z, such that its products with one row of x do not take long. The entries of a panel, which
-    /// fit into a block of work, do not.
-    fn most_of_z(&self) -> usize {
-        let flops = FLOPS_OF_VALUE + 2.0 * self.machines as f64;
-        ((self.machine.stride_of_pace() / flops) as usize).max(1)
-    }
-
     /// Panels of rows of x, such that the kernel of each with a panel of z, and the values of all machines, fit into a block
     /// of work, and that none takes long.
     fn panels_of_x(&self, a: &[usize]) -> Vec<Range<usize>> {
         let longest = if self.is_precomputed() { self.x.ncols() } else { self.longest() }.max(1);
         let in_memory = self.machine.work_bytes() as usize / 8 / longest.max(self.machines);
-        let in_time = self.machine.stride_of_pace() / self.flops(1, longest);
-        self.panels_of(self.x, a, in_memory.min(in_time as usize).max(1))
+        let of_panels = self.panels.iter().map(|panel| self.flops_to_merge(&self.b[panel.clone()]));
+        let to_merge = of_panels.fold(0.0, f64::max);
+        let flops_of_row = |i: usize| self.flops_of_row(i, longest) + to_merge;
+        self.panels_of(self.x, a, in_memory.max(1), flops_of_row)
     }
 
     fn longest(&self) -> usize {
@@ -132,11 +143,32 @@ impl<'a, L: Launcher> Between<'a, L> {
         self.kernel.shape == Shape::Precomputed
     }
 
-    /// Flops of the kernel between these numbers of rows of x and of z, and of its product with the coefficients. Precomputed values
-    /// take those of the product alone.
-    fn flops(&self, rows: usize, columns: usize) -> f64 {
-        let of_kernel = if self.is_precomputed() { 0.0 } else { 3.0 * self.x.ncols() as f64 + FLOPS_OF_VALUE };
-        rows as f64 * columns as f64 * (of_kernel + 2.0 * self.machines as f64)
+    /// Flops of a pair of rows beside those for their entries: those of the kernel value, and of its product with the
+    /// coefficients. Precomputed values take those of the product alone.
+    fn flops_beside_entries(&self) -> f64 {
+        let of_value = if self.is_precomputed() { 0.0 } else { FLOPS_OF_VALUE };
+        of_value + 2.0 * self.machines as f64
+    }
+
+    /// Flops of row `i` of x with `columns` rows of z, but for those that the entries of sparse rows of z add.
+    fn flops_of_row(&self, i: usize, columns: usize) -> f64 {
+        let of_entries = if self.is_precomputed() { 0.0 } else { FLOPS_OF_ENTRY * self.entries(self.x, i) as f64 };
+        columns as f64 * (of_entries + self.flops_beside_entries())
+    }
+
+    /// Flops that the entries of sparse rows of z add for each row of x: they are merged with its own. Those of a dense row
+    /// meet the columns of x, which are counted already.
+    fn flops_to_merge(&self, rows: &[usize]) -> f64 {
+        if !self.sparse {
+            return 0.0;
+        }
+        FLOPS_OF_ENTRY * rows.iter().map(|&j| self.entries(self.z, j)).sum::<usize>() as f64
+    }
+
+    /// Flops of the kernel between some rows of x and a panel of z, and of its product with the coefficients.
+    fn flops(&self, rows: &[usize], panel: &Range<usize>) -> f64 {
+        let of_rows: f64 = rows.iter().map(|&i| self.flops_of_row(i, panel.len())).sum();
+        of_rows + rows.len() as f64 * self.flops_to_merge(&self.b[panel.clone()])
     }
 
     /// Copies rows to the device.
@@ -221,7 +253,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
             let on_device = between.upload(x, &a[rows.clone()])?;
             let mut values = memory::zeros::<f64>(m * b.len(), "some rows of a kernel matrix")?;
             for (panel, columns) in between.panels.iter().enumerate() {
-                self.machine.pace(&mut pace, between.flops(m, columns.len()), control)?;
+                self.machine.pace(&mut pace, between.flops(&a[rows.clone()], columns), control)?;
                 let tile = between.tile(m, &on_device, panel)?;
                 if between.panels.len() == 1 {
                     self.machine.read(&tile, 0, &mut values)?;
@@ -276,12 +308,12 @@ impl<L: Launcher> Kernels for Accelerator<L> {
             if precomputed {
                 let numbers = &a[rows.clone()];
                 let values: Vec<f64> = numbers.iter().flat_map(|&i| (0..n).map(move |j| x.get(i, j))).collect();
-                self.machine.pace(&mut pace, between.flops(m, n), control)?;
+                self.machine.pace(&mut pace, 2.0 * (m * n * machines) as f64, control)?;
                 add(&self.machine.upload(&values)?, 0..n)?;
             } else {
                 let on_device = between.upload(x, &a[rows.clone()])?;
                 for (panel, columns) in between.panels.iter().enumerate() {
-                    self.machine.pace(&mut pace, between.flops(m, columns.len()), control)?;
+                    self.machine.pace(&mut pace, between.flops(&a[rows.clone()], columns), control)?;
                     add(&between.tile(m, &on_device, panel)?, columns.clone())?;
                 }
             }
@@ -497,6 +529,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sparse_rows_count_by_their_stored_entries() {
+        let Some(launcher) = opencl() else { return };
+        let device = accelerator(launcher, Limits { bytes: 4 << 30, largest: 1 << 30 });
+        // A few entries in a million columns, and now and then a row with many.
+        let entries = |i: usize| if i % 1000 == 7 { 4000 } else { i % 5 };
+        let (n, p) = (6000, 1_000_000);
+        let (mut start, mut columns) = (vec![0], Vec::new());
+        for i in 0..n {
+            columns.extend((0..entries(i)).map(|k| 100 * k + i % 100));
+            start.push(columns.len());
+        }
+        let values = vec![1.0; columns.len()];
+        let rows = Rows::from(Csr::new(p, &start[..], &columns[..], &values[..]).unwrap());
+        let (all, kernel): (Vec<usize>, _) = ((0..n).collect(), KernelFn::new(Shape::Rbf, 1.0).unwrap());
+        let between = Between::new(&device.machine, &kernel, &rows, &rows, &all, 0).unwrap();
+        let panels = between.panels_of_x(&all);
+        let stored: usize = all.iter().map(|&i| entries(i)).sum();
+        let (mut flops_of_all, mut launches) = (0.0, 0.0);
+        for rows in &panels {
+            for columns in &between.panels {
+                let pair = |i: usize| columns.clone().map(move |j| 3 * (entries(i) + entries(j)) + 30).sum::<usize>();
+                let flops = rows.clone().map(pair).sum::<usize>() as f64;
+                assert!((between.flops(&all[rows.clone()], columns) - flops).abs() <= 1e-9 * flops);
+                assert!(flops <= device.machine.stride_of_pace(), "{rows:?} x {columns:?}: {flops:e} flops");
+                (flops_of_all, launches) = (flops_of_all + flops, launches + 1.0);
+            }
+        }
+        assert_eq!(flops_of_all, (6 * n * stored + 30 * n * n) as f64);
+        // By columns, each row would be a launch of its own.
+        assert!(launches <= 4.0 + 8.0 * flops_of_all / device.machine.stride_of_pace(), "{launches} launches");
     }
 
     #[test]

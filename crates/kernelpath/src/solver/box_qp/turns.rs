@@ -3,10 +3,9 @@
 use super::{proximal, smo};
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::error::Result;
-use crate::kernel::gram::PADDING;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::Entry;
-use crate::numeric::simd::{sum_of_rows, sums, vectorise};
+use crate::numeric::simd::{largest_of_rows, sum_of_rows, sums};
 use crate::observe::Control;
 use crate::solver::box_qp::active_set::ActiveSet;
 use crate::solver::box_qp::problem::{BoxQp, Point, margin};
@@ -362,25 +361,15 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
 
 /// max (up − f) and min (down − f): b lies between them at the optimum.
 fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) {
-    let columns = [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high];
-    let blocks = columns.map(|column| column.as_chunks::<PADDING>().0);
-    let [beta, f, lo, mid, hi, kink_low, kink_high] = blocks.map(|column| &column[..blocks[0].len()]);
-    vectorise(
+    let [top, bottom] = largest_of_rows(
+        [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        || {
-            let (mut top, mut bottom) = ([f64::NEG_INFINITY; PADDING], [f64::INFINITY; PADDING]);
-            for at in 0..beta.len() {
-                let (beta, f, lo, mid, hi) = (&beta[at], &f[at], &lo[at], &mid[at], &hi[at]);
-                let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
-                for l in 0..PADDING {
-                    let (rise, fall) = margin(beta[l], f[l], [lo[l], mid[l], hi[l]], [kink_low[l], kink_high[l]]);
-                    top[l] = if rise > top[l] { rise } else { top[l] };
-                    bottom[l] = if fall < bottom[l] { fall } else { bottom[l] };
-                }
-            }
-            (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
+        |row| {
+            let (rise, fall) = margin(row);
+            [rise, -fall]
         },
-    )
+    );
+    (top, -bottom)
 }
 
 fn gap_at<T>(qp: &BoxQp<T>, point: &Point, b: f64) -> f64 {

@@ -44,7 +44,7 @@ pub(crate) struct Reference {
     age: usize,
 }
 
-impl<B: Basis> Spectral<'_, B> {
+impl<B: Basis + ?Sized> Spectral<'_, B> {
     /// Uᵀθ at where the steps start, with f = UΛ·ahead.
     pub(super) fn pulled(
         &self,
@@ -69,7 +69,7 @@ impl<B: Basis> Spectral<'_, B> {
                 basis.transposed_times(device, change, Accuracy::Working, control)
             });
         }
-        let f = basis.times(device, &scaled, accuracy, control)?;
+        let f = basis.values(device, &scaled, &block.ahead, accuracy, control)?;
         let pulls = device.pulls(smooth, y, weight, &f, &block.b_ahead)?;
         let products = basis.transposed_times(device, &pulls, accuracy, control)?;
         if self.products == Products::Corrected {
@@ -99,6 +99,7 @@ mod tests {
     use crate::data::rows::Rows;
     use crate::device::Decomposition;
     use crate::device::basis::Eigenvectors;
+    use crate::device::basis_in_single::{self, InSingle};
     use crate::device::place::DeviceChoice;
     use crate::kernel::gram::Gram;
     use crate::kernel::shape::{KernelFn, Shape};
@@ -106,8 +107,8 @@ mod tests {
     use crate::observe::Control;
     use crate::solver::spectral::step::take_step;
 
-    /// f after 200 steps for the logistic loss with C = 100.
-    fn after_many_steps(products: Products) -> Vec<f64> {
+    /// f after 200 steps for the logistic loss with C = 100, with eigenvectors in double or in single precision.
+    fn after_many_steps(products: Products, in_single: bool) -> Vec<f64> {
         let (n, c, control) = (60, 100.0, Control::default());
         let x: Vec<f64> = (0..2 * n).map(|i| (0.37 * f64::from(i)).sin()).collect();
         let y: Vec<f64> = x.chunks(2).map(|row| if row[0] * row[1] > 0.1 { 1.0 } else { -1.0 }).collect();
@@ -115,10 +116,16 @@ mod tests {
         let kernel = KernelFn::new(Shape::Rbf, 2.0).unwrap();
         let gram = Gram::<f64>::compute(&rows, &all, &kernel, None, &control).unwrap();
         let device = &*DeviceChoice::Cpu.open().unwrap();
-        let made = Decomposition::new(device, &gram, &control).unwrap();
-        let basis = Eigenvectors::new(device, &made).unwrap();
+        let decomposed = if in_single { basis_in_single::decomposed } else { Decomposition::new };
+        let made = decomposed(device, &gram, &control).unwrap();
+        let basis: Box<dyn Basis> = if in_single {
+            Box::new(InSingle { vectors: &made.basis, gram: &gram })
+        } else {
+            Box::new(Eigenvectors::new(device, &made).unwrap())
+        };
+        let basis = &*basis;
         let (loss, settings, spectrum) = (Loss::Logistic, Settings::default(), &made.spectrum);
-        let spectral = Spectral { device, basis: &basis, spectrum, loss, y: &y, settings, products, control: &control };
+        let spectral = Spectral { device, basis, spectrum, loss, y: &y, settings, products, control: &control };
         let zeros = || device.upload(y.len(), &[vec![0.0; y.len()]]).unwrap();
         let weight = device.upload(y.len(), &[vec![c; y.len()]]).unwrap();
         let (b, momentum) = (vec![0.0], vec![1.0]);
@@ -129,18 +136,21 @@ mod tests {
             take_step(device, &mut block, &pulls, spectrum, &[c * smooth.curvature_bound()]).unwrap();
         }
         let scaled = device.scale_rows(&spectrum.values, &block.coordinates).unwrap();
-        let f = basis.times(device, &scaled, Accuracy::Double, &control).unwrap();
+        let f = basis.values(device, &scaled, &block.coordinates, Accuracy::Double, &control).unwrap();
         device.download(&f).unwrap().remove(0)
     }
 
     #[test]
     fn corrected_products_lead_where_those_in_double_precision_lead() {
-        let want = after_many_steps(Products::Double);
-        let off = |products: Products| {
-            let got = after_many_steps(products);
+        let want = after_many_steps(Products::Double, false);
+        let off = |products: Products, in_single: bool| {
+            let got = after_many_steps(products, in_single);
             got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
         };
-        let (single, corrected) = (off(Products::Single), off(Products::Corrected));
-        assert!(corrected < 1e-2 * single && single < 1e-2, "{corrected} {single}");
+        for in_single in [false, true] {
+            let (single, corrected) = (off(Products::Single, in_single), off(Products::Corrected, in_single));
+            assert!(corrected < 1e-2 * single && single < 1e-2, "{corrected} {single}, in single {in_single}");
+        }
+        assert!(off(Products::Double, true) < 1e-9);
     }
 }

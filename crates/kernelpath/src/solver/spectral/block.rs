@@ -59,7 +59,7 @@ const WIDEST: f64 = 0.125;
 const NARROWEST: f64 = 1e-7;
 
 /// The steps on a device, for one loss and one kernel.
-pub(crate) struct Spectral<'a, B> {
+pub(crate) struct Spectral<'a, B: ?Sized> {
     pub device: &'a dyn Device,
     pub basis: &'a B,
     pub spectrum: &'a Spectrum,
@@ -114,7 +114,7 @@ impl State {
 /// A problem's answer: the state where its steps ended, its model and its outcome.
 pub(crate) type Solved<M> = (State, M, Outcome);
 
-impl<B: Basis> Spectral<'_, B> {
+impl<B: Basis + ?Sized> Spectral<'_, B> {
     /// The best constant model.
     pub fn constant(&self, weight: &[f64]) -> State {
         let b = best_intercept(self.loss, self.y, weight, &vec![0.0; self.y.len()], 0.0);
@@ -248,7 +248,8 @@ impl<B: Basis> Spectral<'_, B> {
     fn states(&self, coordinates: &Matrix, b: &[f64]) -> Result<Vec<State>> {
         let device = self.device;
         let scaled = device.scale_rows(&self.spectrum.values, coordinates)?;
-        let f = device.download(&self.basis.times(device, &scaled, Accuracy::Double, self.control)?)?;
+        let f = self.basis.values(device, &scaled, coordinates, Accuracy::Double, self.control)?;
+        let f = device.download(&f)?;
         let state = |((coordinates, f), &b)| State { coordinates, f, b, objective: 0.0 };
         Ok(device.download(coordinates)?.into_iter().zip(f).zip(b).map(state).collect())
     }
@@ -261,17 +262,14 @@ impl<B: Basis> Spectral<'_, B> {
             state.b = best_intercept(loss, y, jobs[j].weight, &state.f, state.b);
             jobs[j].pulls(smooth, y, &state.f, state.b)
         });
-        let uploaded = device.upload(y.len(), &thetas)?;
-        let products = self.basis.transposed_times(device, &uploaded, Accuracy::Double, self.control)?;
-        let products = device.download(&products)?;
-        let squares = |coordinates: &[f64]| -> f64 {
-            coordinates.iter().zip(&self.spectrum.values).map(|(a, v)| v * a * a).sum()
-        };
+        let known: Vec<(&[f64], &[f64])> = states.iter().map(|state| (&state.coordinates[..], &state.f[..])).collect();
+        let of_beta = self.basis.squares(device, self.spectrum, &known, self.control)?;
+        let of_theta = self.basis.squares_of(device, self.spectrum, &thetas, self.control)?;
         let gap = |(at, mut state): (usize, State)| {
             let (job, theta) = (&jobs[open[at]], &thetas[at]);
             let weight: Vec<f64> = job.weight.iter().map(|w| job.c * w).collect();
-            let primal = losses(loss, y, &weight, state.b, &state.f) + 0.5 * squares(&state.coordinates);
-            let dual = dual_losses(loss, y, &weight, theta) - 0.5 * squares(&products[at]);
+            let primal = losses(loss, y, &weight, state.b, &state.f) + 0.5 * of_beta[at];
+            let dual = dual_losses(loss, y, &weight, theta) - 0.5 * of_theta[at];
             state.objective = primal;
             (state, Certificate { primal, dual, noise: 0.0 }.gap())
         };

@@ -27,6 +27,6 @@ pub(crate) const SPECTRAL: Description = Description {
     lacks: |_| None,
     bytes: |size| {
         let columns = (size.rows * size.problems * neighbours(size.problems, size.columns)) as u64;
-        size.decomposition() + 8 * columns * STATE_OF_A_STEP
+        size.decomposition + 8 * columns * STATE_OF_A_STEP
     },
 };

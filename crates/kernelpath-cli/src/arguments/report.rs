@@ -1,0 +1,23 @@
+//! What `report` can be asked for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::arguments::data::DataArguments;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Model file.
+    pub model: PathBuf,
+    /// File of rows and labels that the predictions are compared with; - is standard input.
+    pub data: Option<PathBuf>,
+    /// Where the page goes (default: the name of the model, with .html).
+    #[arg(short, long, value_name = "PAGE")]
+    pub output: Option<PathBuf>,
+    /// Heading of the page.
+    #[arg(long)]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub data_options: DataArguments,
+}

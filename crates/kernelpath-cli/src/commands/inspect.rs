@@ -1,0 +1,64 @@
+//! `kernelpath inspect`: what a model file says of itself.
+
+use kernelpath::SavedModel;
+use serde_json::Value;
+
+use crate::arguments::small::InspectArguments;
+use crate::failure::Failure;
+use crate::models;
+use crate::output;
+use crate::table::Table;
+
+pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
+    let path = &arguments.model;
+    if models::is_text(path) {
+        let way_out = "convert it first: kernelpath convert FILE.model FILE.kpath";
+        return Err(Failure::input(format!(
+            "{}: inspect reads .kpath files, and this is text; {way_out}",
+            path.display()
+        )));
+    }
+    let document = SavedModel::inspect(path)?;
+    output::print(&if arguments.json { format!("{document:#}\n") } else { text(&document) })
+}
+
+/// What the model is, its parameters, what the fit found out, and the arrays.
+fn text(document: &Value) -> String {
+    let mut heads = Table::plain();
+    heads.push(["estimator".to_string(), shown(&document["estimator"])]);
+    let written = format!("kernelpath {}, format {}", shown(&document["library"]), shown(&document["format"]));
+    heads.push(["written by".to_string(), written]);
+    for (name, key) in [("kernel", "kernel"), ("columns", "width"), ("outputs", "outputs")] {
+        heads.push([name.to_string(), shown(&document[key])]);
+    }
+    let mut arrays = Table::new(["array", "type", "shape"]);
+    for (name, array) in document["arrays"].as_object().into_iter().flatten() {
+        let shape: Vec<String> = array["shape"].as_array().into_iter().flatten().map(shown).collect();
+        arrays.push([name.clone(), shown(&array["type"]), shape.join(" × ")]);
+    }
+    let parts = [named("parameter", &document["parameters"]), named("attribute", &document["attributes"]), arrays];
+    parts.iter().fold(heads.text(), |text, part| format!("{text}\n{}", part.text()))
+}
+
+/// The entries of an object that have a value.
+fn named(what: &str, object: &Value) -> Table {
+    let mut table = Table::new([what, "value"]);
+    for (name, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        table.push([name.clone(), shown(value)]);
+    }
+    table
+}
+
+/// A value on one line.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Object(object) => {
+            let parts = object.iter().filter(|(_, value)| !value.is_null());
+            parts.map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,146 @@
+//! `kernelpath predict`: a line for each row.
+
+use kernelpath::{
+    Control, DeviceChoice, Hardware, LabelValue, Loss, Outputs, Predicted, Rows, SavedModel, write_whole,
+};
+use kernelpath_data::{Labels, Table};
+
+use crate::arguments::predict::PredictArguments;
+use crate::failure::Failure;
+use crate::table::{exact, short};
+use crate::{data, labels, models, output};
+
+/// One line for each row: fields with tabs between them.
+type Lines = Vec<Vec<String>>;
+
+pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(), Failure> {
+    let hardware = Hardware::threads(arguments.threads).device(DeviceChoice::from_name(&arguments.device)?);
+    if let Some(path) = &arguments.output {
+        models::check_folder(path)?;
+    }
+    let model = models::load(&arguments.model)?;
+    let table = data::read_for(&model, &arguments.data, &arguments.data_options, arguments.threads, control)?;
+    let x = table.rows.view()?;
+    let (lines, verdict) = match &model.predictor.outputs {
+        Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, &table)?,
+        _ => numbers(arguments, &model, &x, hardware, &table)?,
+    };
+    control.check()?;
+    let mut text = String::new();
+    for line in &lines {
+        text.push_str(&line.join("\t"));
+        text.push('\n');
+    }
+    match &arguments.output {
+        Some(path) => write_whole(path, text.as_bytes())?,
+        None => output::print(&text)?,
+    }
+    if let Some(verdict) = verdict.filter(|_| !arguments.quiet) {
+        output::tell(&verdict);
+    }
+    Ok(())
+}
+
+/// The lines of a classifier, and how they compare with the labels.
+fn classes(
+    arguments: &PredictArguments,
+    model: &SavedModel,
+    x: &Rows,
+    hardware: Hardware,
+    table: &Table,
+) -> Result<(Lines, Option<String>), Failure> {
+    let Outputs::Classes { labels: known, arrangement, odds } = &model.predictor.outputs else {
+        return Err(Failure::input("the model has no classes"));
+    };
+    let values = model.predictor.values(*x, hardware)?;
+    let probabilities = match odds {
+        Some(odds) if arguments.proba => Some(odds.probabilities(arrangement, &values)),
+        None if arguments.proba => {
+            let message = "--proba: the model has no probabilities; train with --probability, or --task logistic";
+            return Err(Failure::input(message));
+        }
+        _ => None,
+    };
+    let decision = arrangement.decision(values)?;
+    let predicted = arrangement.predicted(&decision);
+    let mut lines: Lines = predicted.iter().map(|class| vec![labels::field(&known[*class])]).collect();
+    let mut add = |values: &[f64]| {
+        for (line, row) in lines.iter_mut().zip(values.chunks_exact(values.len() / predicted.len())) {
+            line.extend(row.iter().map(|value| exact(*value)));
+        }
+    };
+    probabilities.iter().for_each(|values| add(values));
+    if arguments.decision {
+        add(&decision);
+    }
+    let truth = table.labels.as_ref().map(|labels| data::classes(labels));
+    Ok((lines, truth.map(|truth| accuracy(&predicted, &truth, known, table.weights.as_deref()))))
+}
+
+fn accuracy(predicted: &[usize], truth: &[LabelValue], known: &[LabelValue], weights: Option<&[f64]>) -> String {
+    if truth.iter().all(|label| !known.contains(label)) {
+        return "no accuracy: none of the labels in the file is a class of the model".into();
+    }
+    let weight = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+    let is_right = |i: &usize| known[predicted[*i]] == truth[*i];
+    let right: f64 = (0..truth.len()).filter(is_right).map(weight).sum();
+    let total: f64 = (0..truth.len()).map(weight).sum();
+    format!("accuracy {} ({} of {})", short(right / total, 4), exact(right), exact(total))
+}
+
+/// The lines of a regression, and how they compare with the labels.
+fn numbers(
+    arguments: &PredictArguments,
+    model: &SavedModel,
+    x: &Rows,
+    hardware: Hardware,
+    table: &Table,
+) -> Result<(Lines, Option<String>), Failure> {
+    if arguments.proba {
+        return Err(Failure::input("--proba: a regression has no probabilities of classes; leave it out"));
+    }
+    if arguments.decision {
+        return Err(Failure::input("--decision: what a regression predicts are its values; leave it out"));
+    }
+    let Predicted::Numbers { columns, values } = model.predictor.predict(*x, hardware)? else {
+        return Err(Failure::input("the model has no numbers"));
+    };
+    let lines = values.chunks_exact(columns).map(|row| row.iter().map(|value| exact(*value)).collect()).collect();
+    let verdict = match table.labels.as_ref().and_then(Labels::to_floats) {
+        Some(truth) => Some(losses(model, &truth, &values, columns, table.weights.as_deref())?),
+        None => None,
+    };
+    Ok((lines, verdict))
+}
+
+/// The mean loss of each machine, and of one machine the share of the variance that it explains.
+fn losses(
+    model: &SavedModel,
+    truth: &[f64],
+    values: &[f64],
+    columns: usize,
+    weights: Option<&[f64]>,
+) -> Result<String, Failure> {
+    let weight = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+    let total: f64 = (0..truth.len()).map(weight).sum();
+    let mean = |of: &dyn Fn(usize) -> f64| -> f64 { (0..truth.len()).map(|i| weight(i) * of(i)).sum::<f64>() / total };
+    let mut parts = Vec::new();
+    for (m, machine) in model.machines.iter().enumerate().take(columns) {
+        let loss = Loss::from_name(&machine.loss, machine.constant)?;
+        // A score is a negative loss.
+        let score = mean(&|i| loss.score(truth[i], values[i * columns + m]));
+        let which = if columns > 1 { format!(" at {}", exact(machine.constant)) } else { String::new() };
+        // The score of the ε-insensitive loss does not depend on ε.
+        let name = match loss {
+            Loss::EpsilonInsensitive { .. } => "absolute error".into(),
+            loss => format!("{} loss", loss.name()),
+        };
+        parts.push(format!("mean {name}{which} {}", short(-score, 4)));
+    }
+    if columns == 1 {
+        let middle = mean(&|i| truth[i]);
+        let (rest, all) = (mean(&|i| (truth[i] - values[i]).powi(2)), mean(&|i| (truth[i] - middle).powi(2)));
+        parts.push(format!("R² {}", short(1.0 - rest / all, 4)));
+    }
+    Ok(parts.join(", "))
+}

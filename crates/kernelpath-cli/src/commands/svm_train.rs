@@ -1,0 +1,213 @@
+//! `kernelpath svm-train`: LIBSVM's letters, messages and model files.
+
+use std::ffi::OsString;
+
+use faer::Mat;
+use kernelpath::{
+    Attribute, Bandwidth, Classifier, Control, Folds, Kernel, LabelValue, Method, Objective, Outputs, PathFit,
+    Regressor, Rows, SavedModel, Shape,
+};
+use kernelpath_data::{Base, Format, LibsvmOptions, Options, Table};
+
+use crate::failure::{FAILED, Failure};
+use crate::fitted::Fitted;
+use crate::libsvm::{TRAIN_USAGE, TrainLetters, errors, general};
+use crate::models::{self, Kind};
+use crate::{data, output, progress};
+
+/// Folds that choose C, and that calibrate probabilities, as in LIBSVM.
+const FOLDS: usize = 5;
+
+/// LIBSVM's tolerance is about slopes; a thousandth of it is asked of the relative gap.
+const GAP: f64 = 1e-3;
+
+pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> {
+    if words.is_empty() || words == ["--help"] {
+        output::print(TRAIN_USAGE)?;
+        return Ok(if words.is_empty() { FAILED } else { 0 });
+    }
+    let letters = TrainLetters::parse(words)?;
+    let target = if letters.folds.is_some() { None } else { Some(letters.model_file()?) };
+    if let Some(path) = &target {
+        models::check_folder(path)?;
+    }
+    let libsvm = LibsvmOptions { base: if letters.kernel == 4 { Base::Zero } else { Base::One }, ..Default::default() };
+    let options = Options { format: Format::Libsvm, libsvm, ..Options::default() };
+    let table = kernelpath_data::read(&letters.data, &options, control)?;
+    let precomputed = if letters.kernel == 4 { Some(square(&table)?) } else { None };
+    let rows = match &precomputed {
+        Some(matrix) => Rows::from(matrix),
+        None => table.rows.view()?,
+    };
+    let fitted = progress::shown(control, letters.is_quiet, || fit(&letters, &table, &rows, control))?;
+    // What was interrupted leaves nothing behind.
+    control.check()?;
+    let mut saved = fitted.saved();
+    saved.label_type = table.labels.as_ref().filter(|_| !letters.is_regression).map(crate::labels::type_of);
+    let said = said(&letters, &fitted, &saved, &table)?;
+    if !letters.is_quiet {
+        output::print(&said)?;
+    }
+    if letters.folds.is_some() {
+        output::print(&crossed(&saved, &table, &letters)?)?;
+    }
+    if let Some(path) = target {
+        let kind = if path.extension().is_some_and(|end| end == "kpath") { Kind::Kernelpath } else { Kind::Libsvm };
+        models::keep(&saved, &path, kind)?;
+    }
+    if let Some(machine) = saved.machines.iter().find(|machine| machine.status != "converged") {
+        let gap = general(machine.gap, 2);
+        output::tell(&format!("WARNING: not solved to the tolerance ({}, gap {gap})", machine.status));
+    }
+    Ok(0)
+}
+
+/// The kernel matrix in a file whose rows begin with their own number, `0:1`, `0:2` and so on.
+fn square(table: &Table) -> Result<Mat<f64>, Failure> {
+    let x = table.rows.view()?;
+    let n = x.nrows();
+    if let Some(row) = (0..n).find(|&i| x.get(i, 0) != (i + 1) as f64) {
+        let message = format!(
+            "-t 4: row {} has the number {} (0:…), and {} is needed: the rows of a precomputed kernel are numbered from 1 on",
+            row + 1,
+            x.get(row, 0),
+            row + 1
+        );
+        return Err(Failure::input(message));
+    }
+    if x.ncols() != n + 1 {
+        let message = format!("-t 4: {n} rows need {n} kernel values each, but there are {}", x.ncols() - 1);
+        return Err(Failure::input(message));
+    }
+    Ok(Mat::from_fn(n, n, |i, j| x.get(i, j + 1)))
+}
+
+fn kernel(letters: &TrainLetters, rows: &Rows) -> Kernel {
+    let gamma = letters.gamma.unwrap_or(1.0 / rows.ncols().max(1) as f64);
+    let shape = match letters.kernel {
+        0 => Shape::Linear,
+        1 => Shape::Poly { degree: letters.degree, coef0: letters.coef0 },
+        2 => Shape::Rbf,
+        3 => Shape::Sigmoid { coef0: letters.coef0 },
+        _ => Shape::Precomputed,
+    };
+    Kernel { shape, bandwidth: Bandwidth::Value(gamma) }
+}
+
+/// The builder with what both kinds are told.
+macro_rules! with_letters {
+    ($builder:expr, $letters:expr, $rows:expr, $needs_folds:expr) => {{
+        let letters: &TrainLetters = $letters;
+        let builder = $builder.kernel(kernel(letters, $rows)).tol(letters.tolerance * GAP);
+        let builder = match letters.c {
+            Some(c) => builder.cs([c]),
+            None => builder,
+        };
+        match (letters.folds, letters.c) {
+            (Some(folds), _) => builder.cv(folds),
+            (None, Some(_)) if !$needs_folds => builder.folds(Folds::None),
+            _ => builder.cv(FOLDS),
+        }
+    }};
+}
+
+fn fit(letters: &TrainLetters, table: &Table, rows: &Rows, control: &Control) -> Result<Fitted, Failure> {
+    let labels = data::needed(table, &letters.data)?;
+    if letters.is_regression {
+        if letters.has_probability {
+            output::tell("WARNING: -b 1 is for C-SVC: no width of errors is estimated for a regression");
+        }
+        let y = data::numbers(labels, &letters.data)?;
+        let builder = with_letters!(Regressor::svr(letters.epsilon), letters, rows, false);
+        return Ok(Fitted::Numbers(Box::new(builder.fit_with(*rows, &y, control)?)));
+    }
+    let y = data::classes(labels);
+    // In cross validation LIBSVM predicts by votes with and without probabilities, up to ties.
+    let needs_folds = letters.has_probability && letters.folds.is_none();
+    let mut builder = with_letters!(Classifier::svm(), letters, rows, needs_folds);
+    if needs_folds {
+        builder = builder.probability(Method::Sigmoid);
+    }
+    for (class, weight) in &letters.weights {
+        let label = LabelValue::Whole((*class).into());
+        if y.contains(&label) {
+            builder = builder.class_weight(label, *weight);
+        } else {
+            output::tell(&format!("WARNING: class label {class} specified in weight is not found"));
+        }
+    }
+    Ok(Fitted::Classes(Box::new(builder.fit_with(*rows, &y, control)?)))
+}
+
+/// What svm-train says of each machine, and the C if it was chosen.
+fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Table) -> Result<String, Failure> {
+    let mut out = String::new();
+    let labels = data::needed(table, &letters.data)?;
+    for (m, (fit, machine)) in fitted.paths()[0].iter().zip(&saved.machines).enumerate() {
+        let Some(place) = fit.cs.iter().position(|c| *c == machine.c) else { continue };
+        let Some(refit) = fit.records.last().map(|records| &records[place]) else { continue };
+        let beta = &fit.coef[place];
+        let n_support = beta.iter().filter(|beta| **beta != 0.0).count();
+        let weight = |k: usize| -> f64 {
+            let row = fit.rows.as_ref().map_or(k, |rows| rows[k]);
+            let class = labels.get(row).to_string();
+            let own = letters.weights.iter().filter(|(label, _)| label.to_string() == class);
+            if letters.is_regression { 1.0 } else { own.map(|(_, weight)| weight).product() }
+        };
+        let at_bound = |(k, beta): (usize, &f64)| beta.abs() >= (1.0 - 1e-9) * machine.c * weight(k);
+        let bounded = beta.iter().enumerate().filter(|(k, beta)| at_bound((*k, beta))).count();
+        out.push_str(&format!("optimization finished, #iter = {}\n", refit.steps));
+        if letters.weights.is_empty() {
+            let share = beta.iter().map(|beta| beta.abs()).sum::<f64>() / (machine.c * beta.len() as f64);
+            out.push_str(&format!("nu = {share:.6}\n"));
+        }
+        let rho = sign(m, fit, saved, table) * saved.predictor.intercepts()[m];
+        out.push_str(&format!("obj = {:.6}, rho = {rho:.6}\n", -machine.dual));
+        out.push_str(&format!("nSV = {n_support}, nBSV = {bounded}\n"));
+    }
+    if !letters.is_regression {
+        out.push_str(&format!("Total nSV = {}\n", saved.predictor.coef().nrows()));
+    }
+    if letters.c.is_none() {
+        out.push_str(&format!("C = {} chosen by cross validation\n", general(saved.machines[0].c, 6)));
+    }
+    Ok(out)
+}
+
+/// ρ is −b for the label that comes first in the file, and b if our machine has the other one as positive.
+fn sign(m: usize, fit: &PathFit, saved: &SavedModel, table: &Table) -> f64 {
+    let Outputs::Classes { labels, arrangement, .. } = &saved.predictor.outputs else { return -1.0 };
+    debug_assert!(matches!(fit.objective, Objective::Scalar(_)));
+    let own: Vec<&LabelValue> = match arrangement {
+        kernelpath::Arrangement::Pairs { pairs, .. } => vec![&labels[pairs[m].0], &labels[pairs[m].1]],
+        _ => vec![&labels[1], &labels[0]],
+    };
+    let all = table.labels.as_ref().map(data::classes).unwrap_or_default();
+    let first = all.iter().find(|label| own.contains(label));
+    if first == Some(own[0]) { -1.0 } else { 1.0 }
+}
+
+/// The lines of cross validation: all held-out rows together.
+fn crossed(saved: &SavedModel, table: &Table, letters: &TrainLetters) -> Result<String, Failure> {
+    let labels = data::needed(table, &letters.data)?;
+    let missing = || Failure::input("cross validation left no values");
+    let Some(Attribute::Array(array)) = saved.attributes.get("oof_decision_") else { return Err(missing()) };
+    let values = array.entries.to_f64().ok_or_else(missing)?;
+    Ok(match &saved.predictor.outputs {
+        Outputs::Classes { labels: known, arrangement, .. } => {
+            let predicted = arrangement.predicted(&values);
+            let truth = data::classes(labels);
+            let correct = predicted.iter().zip(&truth).filter(|(class, truth)| known[**class] == **truth).count();
+            let percent = 100.0 * correct as f64 / truth.len() as f64;
+            format!("Cross Validation Accuracy = {}%\n", general(percent, 6))
+        }
+        _ => {
+            let (mean, squared) = errors(&data::numbers(labels, &letters.data)?, &values);
+            format!(
+                "Cross Validation Mean squared error = {}\nCross Validation Squared correlation coefficient = {}\n",
+                general(mean, 6),
+                general(squared, 6)
+            )
+        }
+    })
+}

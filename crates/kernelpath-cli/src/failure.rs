@@ -1,0 +1,155 @@
+//! Why a command ends early, and with which exit status.
+
+use std::io::{self, ErrorKind};
+
+use kernelpath::Error;
+
+use crate::output;
+
+/// The exit status of what failed although the input is right: reading, writing, memory, devices.
+pub(crate) const FAILED: u8 = 1;
+
+/// The exit status of wrong arguments and wrong data.
+pub(crate) const BAD_INPUT: u8 = 2;
+
+/// The exit status if the model did not reach the tolerance.
+pub(crate) const NOT_CERTIFIED: u8 = 3;
+
+/// The exit status after an interruption, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit status.
+    pub status: u8,
+    /// What is wrong, and what to do; empty if there is nobody to tell.
+    pub message: String,
+    is_closed_pipe: bool,
+}
+
+/// What the library calls settings, and the options that set them.
+const OPTIONS: [(&str, &str); 25] = [
+    ("`.low_rank(…)`", "--low-rank"),
+    ("`.precision(Precision::Single)`", "--dtype float32"),
+    ("`.precision(Precision::Double)`", "--dtype float64"),
+    ("`.probability(Method::Sigmoid)`", "--probability"),
+    ("`.folds(Folds::None)`", "--folds 0"),
+    ("`.selection(Selection::Best)`", "--selection best"),
+    ("`.selection(Selection::OneStandardError)`", "--selection 1se"),
+    ("`.leave_one_out()`", "--loo"),
+    ("`.tune(Tune::Each)`", "--tune each"),
+    ("`.cs([1.0])`", "--cs 1"),
+    ("`.cs(…)`", "--cs"),
+    ("`.gammas(…)`", "--gamma"),
+    ("`.cv(10)`", "--folds 10"),
+    ("`.cv(5)`", "--folds 5"),
+    ("`.cv(", "`--folds ("),
+    ("`.tol(", "`--tol ("),
+    ("`.fit(x, y)`", "the data"),
+    ("use `Regressor`", "use --task ridge, or another regression"),
+    ("`Classifier::logistic()`", "--multi-class ovo"),
+    ("`Classifier::multinomial()`", "--multi-class multinomial"),
+    ("`Scoring::R2`", "r2"),
+    ("`Scoring::Accuracy`", "accuracy"),
+    ("`Scoring::BalancedAccuracy`", "balanced_accuracy"),
+    ("`Extent::Auto`", "auto"),
+    ("the device \"cpu\"", "--device cpu"),
+];
+
+impl Failure {
+    pub fn new(status: u8, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), is_closed_pipe: false }
+    }
+
+    /// Of wrong arguments or data.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(BAD_INPUT, message)
+    }
+
+    pub fn is_closed_pipe(&self) -> bool {
+        self.is_closed_pipe
+    }
+
+    /// Tells standard error.
+    pub fn report(&self) {
+        if !self.message.is_empty() {
+            output::tell(&format!("error: {}", self.message));
+        }
+    }
+}
+
+/// An exit status of clap, which has 0 for help and 2 for errors.
+pub(crate) fn status(code: i32) -> u8 {
+    u8::try_from(code).unwrap_or(FAILED)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::Interrupted => INTERRUPTED,
+            Error::TimeBudget { .. } => NOT_CERTIFIED,
+            Error::FileAccess { .. }
+            | Error::Memory { .. }
+            | Error::FeatureMemory { .. }
+            | Error::Allocation { .. }
+            | Error::Disk { .. }
+            | Error::Threads { .. }
+            | Error::Device { .. }
+            | Error::DeviceMemory { .. }
+            | Error::DeviceKernels { .. }
+            | Error::DeviceFailed { .. } => FAILED,
+            _ => BAD_INPUT,
+        };
+        let message = OPTIONS.iter().fold(error.to_string(), |text, (setting, option)| text.replace(setting, option));
+        Self::new(status, message)
+    }
+}
+
+impl From<kernelpath_data::Error> for Failure {
+    fn from(error: kernelpath_data::Error) -> Self {
+        match error {
+            kernelpath_data::Error::Library(error) => error.into(),
+            kernelpath_data::Error::Io { source, file } => {
+                // Input that one waits for is interrupted through an error of the system.
+                let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+                inner.map_or_else(|| Self::new(FAILED, format!("{file}: {source}")), |inner| inner.clone().into())
+            }
+            kernelpath_data::Error::Memory { .. } => Self::new(FAILED, error.to_string()),
+            _ => Self::input(error.to_string()),
+        }
+    }
+}
+
+impl From<kernelpath_export::Error> for Failure {
+    fn from(error: kernelpath_export::Error) -> Self {
+        match error {
+            kernelpath_export::Error::Library(error) => error.into(),
+            _ => Self::input(error.to_string()),
+        }
+    }
+}
+
+impl From<&io::Error> for Failure {
+    /// Of standard output.
+    fn from(error: &io::Error) -> Self {
+        let is_closed_pipe = error.kind() == ErrorKind::BrokenPipe;
+        Self { is_closed_pipe, ..Self::new(FAILED, format!("cannot write to standard output: {error}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_speak_of_options() {
+        let error = Error::Setting { call: ".fit(x, y)".into(), problem: "for targets use `Regressor`".into() };
+        let failure = Failure::from(error);
+        assert_eq!(
+            (failure.status, &*failure.message),
+            (2, "the data: for targets use --task ridge, or another regression")
+        );
+        assert_eq!(Failure::from(Error::Interrupted).status, 130);
+    }
+}

@@ -1,0 +1,301 @@
+"""A fitted estimator as what a model file holds, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import is_classifier
+
+from kernelpath import _core
+from kernelpath._calibration import CalibratedMixin, Calibrator
+from kernelpath._landmarks import Approximation
+from kernelpath._machines import Parts
+from kernelpath._parameters import from_json, parameters_to_json, to_json
+
+# Attributes that a file holds under their own names.
+ATTRIBUTES = (
+    *("Cs_", "lambdas_", "gammas_", "C_", "lambda_", "gamma_", "best_index_", "best_score_", "scores_"),
+    *("gaps_", "gap_noise_", "n_iter_", "status_", "n_support_path_", "objective_", "dual_objective_"),
+    *("oof_decision_", "oof_path_", "oof_proba_", "solver_", "timed_out_", "smallest_eigenvalue_"),
+    *("gram_bytes_", "planned_bytes_", "kernel_seconds_", "path_seconds_", "fit_seconds_", "calibration_seconds_"),
+    *("landmark_indices_", "rank_", "n_support_", "tau_", "n_crossings_", "epsilon_", "delta_"),
+)
+
+# Attributes that are made of the other contents.
+_MADE = (
+    *("n_features_in_", "feature_names_in_", "_parts", "_learned", "_kernel", "_split_columns", "_scaling"),
+    *("support_", "support_vectors_", "landmarks_", "dual_coef_", "intercept_", "approximation_", "cv_results_"),
+    *("classes_", "machines_", "calibration_", "_arrangement"),
+)
+
+# What a file does not hold of a fitted estimator is its parameters, and what others keep on it.
+STATE = frozenset((*ATTRIBUTES, *_MADE))
+
+# Those of :class:`NystromFeatures`.
+FEATURES = frozenset(
+    (
+        *("n_features_in_", "feature_names_in_", "_kernel", "landmarks_", "landmark_indices_", "map_", "rank_"),
+        *("approximation_", "gamma_"),
+    )
+)
+
+LAYOUT = "support_vectors_.layout"  # how the rows lay in memory, which sums of floats may depend on
+LONGEST_LABEL = 1024  # characters of a text, as numpy pads all texts to the longest
+
+# What goes wrong where parts of a file do not fit together.
+MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class NotHeldError(ValueError):
+    """A model file cannot hold the model."""
+
+
+def to_saved(model: Any, kind: type) -> _core.Saved:
+    """What a file of a fitted estimator holds; `kind` is the class whose name it gets."""
+    return _core.Saved(
+        **_described(model, kind, model.support_vectors_),
+        machines=model._learned,
+        support=np.ascontiguousarray(model.support_, dtype=np.int64),
+        coef=model.dual_coef_,
+        intercepts=model.intercept_,
+        **_outputs(model),
+        found=_found(model),
+        scaling=getattr(model, "_scaling", None),
+    )
+
+
+def features_to_saved(features: Any, kind: type) -> _core.Saved:
+    """The same of fitted :class:`NystromFeatures`: each feature is a function Σⱼ map_[j, k] k(x, lⱼ)."""
+    found = {name: _written(getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
+    described = _described(features, kind, features.landmarks_)
+    indices = features.landmark_indices_
+    return _core.Saved(
+        **described,
+        machines=[],
+        support=np.empty(0, dtype=np.int64) if indices is None else indices,
+        coef=np.ascontiguousarray(features.map_.T),
+        intercepts=np.zeros(features.rank_),
+        label_type=None,
+        labels=None,
+        arrangement=None,
+        odds=None,
+        is_one=False,
+        rising=None,
+        found=found | _approximated(features) | _laid_out(features.landmarks_),
+    )
+
+
+def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
+    """The class, its parameters, its columns, its kernel and the rows that this is taken with."""
+    kernel = model._kernel
+    precomputed = kernel["kernel"] == "precomputed"
+    if callable(model.kernel) or (precomputed and vectors.shape != (0, 0)):
+        raise NotHeldError(
+            f"a model file holds no code, and the kernel is the function {model.kernel!r}: fit with "
+            "kernel='precomputed' and the matrix of its values, or pickle the model"
+        )
+    has_names = hasattr(model, "feature_names_in_")
+    return {
+        "estimator": kind.__name__,
+        "parameters": parameters_to_json(model),
+        "columns": [str(name) for name in model.feature_names_in_] if has_names else None,
+        **kernel,
+        "vectors": None if precomputed else vectors,
+        "width": model.n_features_in_,
+    }
+
+
+def restore(model: Any, saved: _core.Saved) -> None:
+    """Give an estimator, whose parameters are set, what a file holds beside them."""
+    labels, found = saved.labels, saved.found
+    if is_classifier(model) != (labels is not None):
+        is_what = "numbers" if labels is None else "classes"
+        raise ValueError(f"a {type(model).__name__} does not predict {is_what}, as the file has it")
+    for name in STATE & vars(model).keys():
+        delattr(model, name)
+    _restore_kernel(model, saved)
+    if saved.scaling is not None:
+        model._scaling = saved.scaling
+    model._learned = saved.machines
+    model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
+    model.support_vectors_ = _rows(saved)
+    for attribute in ATTRIBUTES:
+        if attribute in found:
+            setattr(model, attribute, _read(found[attribute]))
+    if "status_" in found:
+        model.status_ = model.status_.astype(np.array(_core.STATUS_NAMES).dtype)
+    if "rank_" in found:
+        model.landmarks_ = model.support_vectors_
+        model.approximation_ = _approximation(found)
+    if labels is not None and saved.arrangement is not None:
+        _restore_classes(model, saved, _classes(labels, saved.label_type), saved.arrangement)
+    model._parts = _parts(model, saved)
+    if "split_columns_" in found:
+        model._split_columns = bool(from_json(found["split_columns_"]))
+        if len(model.gammas_) * model.Cs_.shape[-1] > model.gaps_.size:
+            raise ValueError("gaps_ has not an entry for each C and gamma")
+        results = model._tables()
+        model.cv_results_ = results if model._parts.has_choices else results[0]
+
+
+def restore_features(features: Any, saved: _core.Saved) -> None:
+    """Give :class:`NystromFeatures` what a file holds beside their parameters."""
+    for name in FEATURES & vars(features).keys():
+        delattr(features, name)
+    _restore_kernel(features, saved)
+    features.landmarks_ = _rows(saved)
+    features.map_ = np.ascontiguousarray(saved.coef.T)
+    for name in ("gamma_", "landmark_indices_", "rank_"):
+        setattr(features, name, _read(saved.found[name]))
+    features.approximation_ = _approximation(saved.found)
+    if features.landmark_indices_ is not None and not np.array_equal(features.landmark_indices_, saved.support):
+        raise ValueError("landmark_indices_ are not the rows that the landmarks are")
+
+
+def _restore_kernel(model: Any, saved: _core.Saved) -> None:
+    name, gamma, degree, coef0 = saved.kernel
+    model._kernel = {
+        "kernel": name,
+        "gamma": gamma,
+        "degree": 3 if degree is None else degree,
+        "coef0": 0.0 if coef0 is None else coef0,
+    }
+    model.n_features_in_ = saved.width
+    if saved.columns is not None:
+        model.feature_names_in_ = np.array(saved.columns, dtype=object)
+
+
+def _approximation(found: dict[str, Any]) -> Approximation:
+    return Approximation(
+        **{field.name: _read(found[f"approximation_.{field.name}"]) for field in fields(Approximation)}
+    )
+
+
+def _restore_classes(model: Any, saved: _core.Saved, classes: Any, arrangement: _core.Arrangement) -> None:
+    model.classes_, model._arrangement = classes, arrangement
+    model.machines_ = model._labels_set_apart()
+    if saved.calibrations and isinstance(model, CalibratedMixin):
+        maps = [Calibrator(fitted) for fitted in saved.calibrations]
+        model.calibration_ = maps if arrangement.pairs else maps[0]
+
+
+def _parts(model: Any, saved: _core.Saved) -> Parts:
+    """How attributes are laid out. A file that another program wrote may not say so."""
+    if "parts_" in saved.found:
+        stated = from_json(saved.found["parts_"])
+        parts = Parts(tuple(map(str, stated["names"])), bool(stated["is_joint"]), bool(stated["has_own_grids"]))
+    elif saved.labels is None:
+        parts = Parts(() if saved.is_one else tuple(f"target {k}" for k in range(len(saved.coef))))
+    else:
+        names = tuple(f"{one!r} against {'the rest' if two is None else repr(two)}" for one, two in model.machines_)
+        parts = Parts(names, is_joint=bool(names))
+    expected = len(saved.machines) if saved.machines else len(saved.coef)
+    if len(parts.names or ("one",)) != expected:
+        raise ValueError(f"{expected} machines have the names {list(parts.names)}")
+    return parts
+
+
+def _outputs(model: Any) -> dict[str, Any]:
+    """What the values of the machines stand for."""
+    numbers = {"label_type": None, "labels": None, "arrangement": None, "odds": None}
+    if not is_classifier(model):
+        is_sorted = model._parts.has_axis and getattr(model, "noncrossing", None) is not None
+        rising = np.argsort(model.tau_).tolist() if is_sorted else None
+        return {**numbers, "is_one": not model._parts.has_axis, "rising": rising}
+    labels = model.classes_.tolist()
+    if any(isinstance(label, float) and abs(label) > 2**53 for label in labels):
+        raise NotHeldError(f"a model file holds labels up to 2^53 in size, if they are floats, not {labels}")
+    odds: Any = None
+    if hasattr(model, "calibration_"):
+        odds = model._maps()
+    elif model._probability() == "native":
+        odds = "native"
+    kind = model.classes_.dtype
+    return {
+        "label_type": kind.str if kind.kind == "U" else kind.name,
+        "labels": [label.item() if isinstance(label, np.generic) else label for label in labels],
+        "arrangement": model._arrangement,
+        "odds": odds,
+        "is_one": True,
+        "rising": None,
+    }
+
+
+def _classes(labels: list[Any], label_type: str | None) -> npt.NDArray[Any]:
+    """The classes as an array of the type they had."""
+    if label_type is None:
+        return np.array(labels)
+    kind = np.dtype(label_type)
+    if kind.kind not in "biufUO":
+        raise ValueError(f"labels are not of the type {label_type}")
+    if kind.itemsize > 4 * LONGEST_LABEL:
+        kind = np.array(labels).dtype
+    classes = np.array(labels, dtype=kind)
+    if classes.tolist() != labels:
+        raise ValueError(f"the classes {labels} are not of the type {label_type}")
+    return classes
+
+
+def _found(model: Any) -> dict[str, Any]:
+    state = vars(model)
+    found = {name: _written(state[name]) for name in ATTRIBUTES if name in state}
+    parts = model._parts
+    stated = {"names": parts.names, "is_joint": parts.is_joint, "has_own_grids": parts.has_own_grids}
+    found["parts_"] = json.dumps(stated)
+    if "_split_columns" in state:
+        found["split_columns_"] = to_json(model._split_columns)
+    return found | _approximated(model) | _laid_out(model.support_vectors_)
+
+
+def _approximated(model: Any) -> dict[str, Any]:
+    parts = vars(model.approximation_) if hasattr(model, "approximation_") else {}
+    return {f"approximation_.{name}": _written(value) for name, value in parts.items()}
+
+
+def _written(value: Any) -> Any:
+    """An attribute as Rust reads it: an array, (texts, which of them each entry is), or JSON."""
+    if not isinstance(value, np.ndarray):
+        return to_json(value)
+    if value.dtype.kind != "U":
+        return value
+    names, codes = np.unique(value, return_inverse=True)
+    return names.tolist(), codes.reshape(value.shape).astype(np.uint32)
+
+
+def _read(value: Any) -> Any:
+    """What :func:`_written` wrote."""
+    if isinstance(value, str):
+        return from_json(value)
+    if isinstance(value, tuple):
+        names, codes = value
+        return np.array(names, dtype=str)[codes]
+    return value
+
+
+def _laid_out(rows: Any) -> dict[str, Any]:
+    if sparse.issparse(rows):
+        order = "csr array" if isinstance(rows, sparse.sparray) else "csr matrix"
+    else:
+        order = "C" if rows.flags.c_contiguous else "F"
+    return {LAYOUT: to_json([rows.dtype.name, order])}
+
+
+def _rows(saved: _core.Saved) -> Any:
+    """The support vectors, or landmarks, as they were."""
+    vectors, layout = saved.vectors, from_json(saved.found.get(LAYOUT, "null"))
+    if vectors is None:
+        return np.empty((0, 0))
+    name, order = layout or ("float64", None)
+    dtype = np.float32 if name == "float32" else np.float64
+    if not isinstance(vectors, tuple):
+        return vectors.astype(dtype, order="F" if order == "F" else "C")
+    values, columns, starts = vectors
+    kind = sparse.csr_array if order == "csr array" else sparse.csr_matrix
+    index = np.int32 if max(saved.width, len(values)) < 2**31 else np.int64
+    parts = values.astype(dtype), columns.astype(index), starts.astype(index)
+    return kind(parts, shape=(len(starts) - 1, saved.width))
