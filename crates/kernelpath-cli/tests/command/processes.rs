@@ -74,6 +74,8 @@ fn an_interruption_ends_within_a_second_and_leaves_no_file() {
         let mut command = folder.command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
+        // It stays open, so that there is something to wait for.
+        let _input = child.stdin.take();
         sleep(Duration::from_millis(wait));
         assert!(child.try_wait().unwrap().is_none(), "{words} ended before it was interrupted");
         let start = Instant::now();
