@@ -8,7 +8,7 @@ use crate::report::judged::JudgedClasses;
 use crate::report::scores::{MOST_CURVES, cut_note};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
-use crate::report::text::{count, escaped, number};
+use crate::report::text::{count, escaped, number, rough};
 
 /// Bins of a reliability diagram.
 const BINS: usize = 10;
@@ -68,6 +68,14 @@ impl Bin {
     fn means(&self) -> (f64, f64) {
         (self.predicted / self.rows as f64, self.observed as f64 / self.rows as f64)
     }
+
+    /// The standard error of the share that came true, with two more rows of either kind (Agresti and Coull), so that a
+    /// bin of one row is not certain.
+    fn error(&self) -> f64 {
+        let n = self.rows as f64 + 4.0;
+        let share = (self.observed as f64 + 2.0) / n;
+        (share * (1.0 - share) / n).sqrt()
+    }
 }
 
 /// Of two classes by the probability of the second; of several, by that of the most probable class.
@@ -104,9 +112,9 @@ fn reliability_figure(bins: &[Bin]) -> Figure {
     let mut line = Line { is_scattered: true, ..Line::default() };
     for (k, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.rows > 0) {
         let (predicted, observed) = bin.means();
-        let error = (observed * (1.0 - observed) / bin.rows as f64).sqrt();
+        let error = bin.error();
         line.points.push(Point { x: predicted, y: observed, error: 2.0 * error });
-        table.line([range_of(k), count(bin.rows), number(predicted), number(observed), number(error)]);
+        table.line([range_of(k), count(bin.rows), number(predicted), number(observed), rough(error)]);
     }
     let title = "Reliability".to_string();
     let chart = Lines {

@@ -8,7 +8,7 @@ use crate::report::proofs::{badge, returned_gap, status_of_returned};
 use crate::report::scores::Means;
 use crate::report::section::Section;
 use crate::report::table::Table;
-use crate::report::text::{count, counted, escaped, isolated, label, number, percent, seconds, shortened};
+use crate::report::text::{count, counted, escaped, isolated, label, number, percent, rough, seconds, shortened};
 
 /// Most classes, or columns, that are named.
 const MOST_NAMED: usize = 20;
@@ -42,7 +42,7 @@ pub(crate) fn key_figures(found: &Found) -> String {
     let machines = &found.model.machines;
     if let Some((mean, error)) = best_score(found) {
         let several = if found.tables() > 1 { format!("mean over {} machines", found.tables()) } else { String::new() };
-        let more = if error.is_nan() { several } else { format!("± {}", number(error)) };
+        let more = if error.is_nan() { several } else { format!("± {}", rough(error)) };
         add(&format!("Cross-validated {}", found.score_name()), number(mean), more);
     }
     let same_c = machines.windows(2).all(|pair| pair[0].c == pair[1].c);
@@ -59,7 +59,7 @@ pub(crate) fn key_figures(found: &Found) -> String {
     add(name, count(vectors), share.map(|share| format!("{share} of the rows")).unwrap_or_default());
     let gap = returned_gap(found);
     if !gap.is_nan() {
-        add("Gap of the returned model", number(gap), status_of_returned(found));
+        add("Gap of the returned model", rough(gap), status_of_returned(found));
     }
     if let Some(time) = found.float("fit_seconds_").or_else(|| found.float("path_seconds_")) {
         add("Time of the fit", seconds(time), String::new());
@@ -98,7 +98,7 @@ pub(crate) fn section(found: &Found) -> Section {
         "A {name} minimises C&nbsp;·&nbsp;Σ&nbsp;w<sub>i</sub>&nbsp;L(y<sub>i</sub>,&nbsp;f<sub>i</sub>) + \
          ½&nbsp;β<sup>T</sup>Kβ over the coefficients β and the intercept b, where f = Kβ + b, with the loss {formula}."
     ));
-    let mut facts = Table::new("The model", ["what", "value"]);
+    let mut facts = Table::facts("The model");
     let mut add = |name: &str, text: String| facts.line([name.to_string(), text]);
     add("estimator", model.estimator.clone());
     add("kernel", kernel_formula(model.predictor.kernel()));
@@ -140,7 +140,7 @@ pub(crate) fn section(found: &Found) -> Section {
 }
 
 fn parameters(found: &Found) -> Table {
-    let mut table = Table::new("All parameters", ["parameter", "value"]);
+    let mut table = Table::facts("All parameters");
     for (name, value) in &found.model.parameters {
         let text = match value {
             Value::Null => "None".to_string(),

@@ -1,16 +1,19 @@
 //! The certificates: how far each model may be from its optimum.
 
-use kernelpath::Status;
+use kernelpath::{Machine, Status};
 
 use crate::report::chart::{Cell, Figure, HeatMap};
 use crate::report::found::{Found, Grid};
 use crate::report::section::Section;
 use crate::report::table::Table;
-use crate::report::text::{count, counted, number};
+use crate::report::text::{count, counted, digits, number, rough};
 
 /// Most rows and columns of the heat map. Beyond that, a cell shows the worst of several models.
 const MOST_ROWS: usize = 36;
 const MOST_COLUMNS: usize = 60;
+
+/// Most machines of the table; of more, those with the largest gaps.
+const MOST_MACHINES: usize = 12;
 
 /// The upper ends of the shades, as shares of `tol`.
 const STEPS: [f64; 4] = [1e-6, 1e-3, 1e-1, 1.0];
@@ -96,30 +99,33 @@ fn in_words(verdict: &Verdict, tol: f64) -> String {
         counted(verdict.models, "model", "models"),
         counted(verdict.converged, "is", "are"),
         counted(short, "did", "did"),
-        number(verdict.worst)
+        rough(verdict.worst)
     )
 }
 
 /// The certificate of each machine of the returned model, the worst first.
 fn machines(found: &Found) -> Table {
-    let mut table = Table::new(
-        "The returned model",
-        ["machine", "objective P", "lower bound D", "gap", "noise of the gap", "status"],
-    );
     let machines = &found.model.machines;
+    let parts = |machine: &Machine| {
+        let [primal, dual] = [machine.primal, machine.dual].map(|value| digits(value, 7));
+        let [gap, noise] = [machine.gap, machine.noise].map(rough);
+        [primal, dual, gap, noise, machine.status.replace('_', " ")]
+    };
+    let names = ["objective P", "lower bound D", "gap", "noise of the gap", "status"];
+    if let [only] = &machines[..] {
+        let mut table = Table::facts("The returned model");
+        names.into_iter().zip(parts(only)).for_each(|(name, text)| table.line([name.to_string(), text]));
+        return table;
+    }
+    let mut table = Table::new("The returned model", [&["machine"], &names[..]].concat());
     let mut order: Vec<usize> = (0..machines.len()).collect();
-    if machines.len() > 12 {
+    if machines.len() > MOST_MACHINES {
         let badness = |m: &usize| if machines[*m].gap.is_nan() { f64::INFINITY } else { machines[*m].gap };
         order.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
-        order.truncate(12);
+        order.truncate(MOST_MACHINES);
     }
-    for m in order {
-        let machine = &machines[m];
-        let name = if machines.len() == 1 { "the model".into() } else { found.machine_name(m) };
-        let numbers = [machine.primal, machine.dual, machine.gap, machine.noise].map(number);
-        table.line([&[name][..], &numbers, &[machine.status.replace('_', " ")]].concat());
-    }
-    table.leave_out(machines.len().saturating_sub(12));
+    order.iter().for_each(|m| table.line([&[found.machine_name(*m)][..], &parts(&machines[*m])].concat()));
+    table.leave_out(machines.len().saturating_sub(MOST_MACHINES));
     table
 }
 
@@ -188,7 +194,7 @@ fn map(found: &Found, gaps: &Grid, status: &Grid) -> Figure {
             let ended = Status::NAMES.get(worst.status).copied().unwrap_or("unknown").replace('_', " ");
             let of =
                 if worst.models > 1 { format!(" (worst of {} models)", count(worst.models)) } else { String::new() };
-            let gap = if worst.gap.is_finite() { number(worst.gap) } else { "–".into() };
+            let gap = if worst.gap.is_finite() { rough(worst.gap) } else { "–".into() };
             table.line([name.clone(), c.clone(), gap.clone(), ended.clone()]);
             let (class, mark) = look(&worst, tol);
             line.push(Cell {

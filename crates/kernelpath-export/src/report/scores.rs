@@ -4,7 +4,7 @@ use crate::report::chart::{Cell, Figure, HeatMap, Line, Lines, Point};
 use crate::report::found::{Found, Grid, mean_and_error};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
-use crate::report::text::{count, counted, escaped, number};
+use crate::report::text::{count, counted, escaped, number, rough};
 
 /// Most lines of a chart.
 pub(crate) const MOST_CURVES: usize = 8;
@@ -57,7 +57,7 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
     let mut section = Section::new("scores", "How C was chosen");
     let score = found.score_name();
     section.say(&format!(
-        "Every model was scored on rows that it had not seen: {}. The line is the mean {}, the band one standard error \
+        "Every model was scored on rows that it had not seen, {}. The line is the mean {}, the band one standard error \
          of that mean to either side, and the mark the chosen C. Higher is better.",
         folds_in_words(found, means.folds()),
         escaped(&score)
@@ -76,7 +76,7 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
 
 fn folds_in_words(found: &Found, folds: usize) -> String {
     let is_loo = found.parameter("cv").and_then(|cv| cv.as_str()) == Some("loo");
-    if is_loo { "each row was left out once".into() } else { counted(folds, "fold", "folds") }
+    if is_loo { "each row left out once".into() } else { format!("in {}", counted(folds, "fold", "folds")) }
 }
 
 fn rule(found: &Found) -> String {
@@ -144,7 +144,7 @@ fn curves(found: &Found, means: &Means, score: &str) -> Figure {
                 line.chosen = Some((cs[c], mean));
             }
             let mark = if is_chosen(c) { "yes" } else { "" };
-            table.line([number(cs[c]), name.clone(), number(mean), number(error), mark.into()]);
+            table.line([number(cs[c]), name.clone(), number(mean), rough(error), mark.into()]);
         }
         lines.push(line);
     }
@@ -178,7 +178,7 @@ pub(crate) fn cut_note(shown: usize, all: usize, what: &str) -> String {
 fn summary(found: &Found, means: &Means) -> String {
     let Some(best) = found.best().first().copied() else { return String::new() };
     let (mean, error) = means.at(0, found.gamma_at, best);
-    format!("The chosen C is {}, with a mean score of {} ± {}.", number(found.cs(0)[best]), number(mean), number(error))
+    format!("The chosen C is {}, with a mean score of {} ± {}.", number(found.cs(0)[best]), number(mean), rough(error))
 }
 
 /// Mean scores over C and γ; of several tables, the mean over them.

@@ -28,7 +28,9 @@ impl Section {
     pub fn html(&self) -> String {
         let (id, title) = (self.id, escaped(&self.title));
         let mut out = format!("<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>");
-        out += "<div class=\"flow\">";
+        // Words stand beside a single figure, and above two.
+        let is_even = self.figures.len().is_multiple_of(2);
+        out += if is_even { "<div class=\"flow even\">" } else { "<div class=\"flow\">" };
         if !self.words.is_empty() {
             out += &format!("<div class=\"words\">{}</div>", self.words);
         }

@@ -17,6 +17,7 @@ pub(crate) struct Table {
     head: Vec<String>,
     lines: Vec<Vec<String>>,
     left_out: usize,
+    is_facts: bool,
 }
 
 impl Table {
@@ -24,6 +25,11 @@ impl Table {
     pub fn new(caption: &str, head: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let head = head.into_iter().map(Into::into).collect();
         Self { caption: caption.into(), head, ..Self::default() }
+    }
+
+    /// Of pairs: what, and its value in words. The headings are for those who do not see the table.
+    pub fn facts(caption: &str) -> Self {
+        Self { is_facts: true, ..Self::new(caption, ["what", "value"]) }
     }
 
     /// Adds a line; one beyond the most lines is counted only.
@@ -48,8 +54,9 @@ impl Table {
     pub fn html(&self) -> String {
         let caption = escaped(&self.caption);
         let mut out = format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table><caption>{caption}\
-             </caption><thead><tr>"
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table{}><caption>{caption}\
+             </caption><thead><tr>",
+            if self.is_facts { " class=\"facts\"" } else { "" }
         );
         for heading in &self.head {
             let _ = write!(out, "<th scope=\"col\">{}</th>", escaped(heading));

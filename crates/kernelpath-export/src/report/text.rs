@@ -55,6 +55,11 @@ pub(crate) fn number(value: f64) -> String {
     digits(value, 4)
 }
 
+/// Two digits, for what is known to no more: errors and gaps.
+pub(crate) fn rough(value: f64) -> String {
+    digits(value, 2)
+}
+
 /// That many significant digits.
 pub(crate) fn digits(value: f64, significant: i32) -> String {
     if value.is_nan() {
@@ -74,7 +79,11 @@ pub(crate) fn digits(value: f64, significant: i32) -> String {
         let decimals = (significant - 1 - exponent).max(0) as usize;
         return signed(value, &without_zeros(&format!("{:.decimals$}", value.abs())));
     }
-    signed(value, &format!("{}{THIN}×{THIN}{}", without_zeros(mantissa), power_of_ten(exponent)))
+    let power = power_of_ten(exponent);
+    match without_zeros(mantissa) {
+        "1" => signed(value, &power),
+        mantissa => signed(value, &format!("{mantissa}{THIN}×{THIN}{power}")),
+    }
 }
 
 fn signed(value: f64, magnitude: &str) -> String {
@@ -179,6 +188,7 @@ mod tests {
             (0.000_1, "0.0001"),
             (1.25e-7, "1.25\u{202f}×\u{202f}10⁻⁷"),
             (-3e300, "−3\u{202f}×\u{202f}10³⁰⁰"),
+            (1e-6, "10⁻⁶"),
             (f64::NAN, "–"),
             (f64::INFINITY, "∞"),
             (f64::NEG_INFINITY, "−∞"),
@@ -186,6 +196,7 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(number(value), expected);
         }
+        assert_eq!(rough(0.022_22), "0.022");
         assert_eq!((count(1234), count(1_234_567)), ("1234".into(), "1\u{202f}234\u{202f}567".into()));
     }
 

@@ -10,7 +10,7 @@ use crate::report::text::{bytes, count, number, percent, seconds};
 /// Times and memory; `None` if the model has neither.
 pub(crate) fn section(found: &Found) -> Option<Section> {
     let (kernel, path) = (found.float("kernel_seconds_"), found.float("path_seconds_"));
-    let mut table = Table::new("Time and memory", ["what", "how much"]);
+    let mut table = Table::facts("Time and memory");
     let mut add = |name: &str, text: Option<String>| {
         if let Some(text) = text {
             table.line([name.to_string(), text]);

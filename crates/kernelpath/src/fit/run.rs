@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::certify::ledger::Kept;
+use crate::certify::ledger::{Kept, Problem};
 use crate::certify::record::Record;
 use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
@@ -18,7 +18,7 @@ use crate::fit::placed::{Placed, units};
 use crate::fit::precision::is_single;
 use crate::fit::request::{KernelChoice, Request, Task};
 use crate::fit::result::{PathFit, path_fit};
-use crate::fit::solved::Solved;
+use crate::fit::solved::{Found, Solved, problems};
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
 use crate::fit::with_matrix::{Origin, WithMatrix};
@@ -40,7 +40,8 @@ pub(crate) trait Ground: Sync {
     /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
     /// [`held_out`](Self::held_out) computes these values.
     fn keeps_values(&self, task: &Task) -> bool;
-    fn solve(&self, request: &Request, task: &Task) -> Result<Solved>;
+    /// Solves the problems of a task, the refit first.
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found>;
     /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the only
     /// "fold" is the refit, and its values are those at all rows.
     fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>>;
@@ -140,7 +141,7 @@ fn fit_matrix<T: Working>(
     };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
-    let fits = fit_tasks(request, &ground, control)?;
+    let fits = fit_tasks(request, units, &ground, control)?;
     Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
 }
 
@@ -171,7 +172,7 @@ fn fit_features<T: Working>(
         let (decompositions, origin) = (Decompositions::default(), Some(Origin { features: &features, nystrom }));
         let ground =
             WithMatrix { device, gram: &gram, units, solver, decompositions: &decompositions, origin, control };
-        fit_tasks(request, &ground, control)?
+        fit_tasks(request, units, &ground, control)?
     } else {
         // Features far from 0 would hide b.
         let mean = if scalar { features.centre() } else { vec![0.0; rank] };
@@ -179,7 +180,7 @@ fn fit_features<T: Working>(
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
         let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };
-        fit_tasks(request, &ground, control)?
+        fit_tasks(request, units, &ground, control)?
     };
     let gram_bytes = Features::<T>::bytes(units.len(), rank);
     let seconds: f64 = fits.iter().map(|fit| fit.path_seconds).sum();
@@ -190,14 +191,20 @@ fn fit_features<T: Working>(
 }
 
 /// Fits all tasks: those on all rows one after the other, each on all threads, then the small ones side by side.
-fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Result<Vec<PathFit>> {
+fn fit_tasks(request: &Request, units: &Units, ground: &impl Ground, control: &Control) -> Result<Vec<PathFit>> {
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * request.problems());
     let tasks = &request.tasks;
     let (alone, together): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|&k| ground.is_alone(&tasks[k]));
     let fit_task = |k: usize| {
-        let solved = ground.solve(request, &tasks[k])?;
-        let values = (!ground.keeps_values(&tasks[k])).then(|| ground.held_out(request, &solved)).transpose()?;
-        Ok((k, assemble(request, &tasks[k], ground, solved, values)?))
+        let (task, started) = (&tasks[k], Instant::now());
+        let (placed, keeps_values) = (Placed::new(task, units), ground.keeps_values(task));
+        let problems = problems(request, task, (&placed, units), keeps_values);
+        let (method, mut folds, left_out) = ground.solve(request, task, &placed, &problems)?;
+        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
+        let seconds = started.elapsed().as_secs_f64();
+        let solved = Solved { placed, weight, method, refit, folds, left_out, seconds };
+        let values = if keeps_values { None } else { Some(ground.held_out(request, &solved)?) };
+        Ok((k, assemble(request, task, ground, solved, values)?))
     };
     let mut fits = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
     fits.extend(parallel::try_map(alone, fit_task)?);

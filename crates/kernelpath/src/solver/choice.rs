@@ -84,7 +84,8 @@ impl<T: Working> OnGram<'_, T> {
     }
 }
 
-fn weights(problems: &[Problem]) -> Vec<Arc<[f64]>> {
+/// The weights of each problem.
+pub(crate) fn weights(problems: &[Problem]) -> Vec<Arc<[f64]>> {
     problems.iter().map(|problem| problem.weight.clone()).collect()
 }
 

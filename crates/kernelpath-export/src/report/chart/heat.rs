@@ -45,7 +45,8 @@ impl HeatMap {
         let mut svg = Svg::default();
         let names: Vec<String> = self.rows.iter().map(|name| shortened(name, LONGEST)).collect();
         let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let (left, right, top) = (10.0 + CHARACTER * widest as f64, WIDTH - 6.0, 22.0);
+        let top = if self.y_name.is_empty() { 4.0 } else { 22.0 };
+        let (left, right) = (10.0 + CHARACTER * widest as f64, WIDTH - 6.0);
         let width = (right - left) / self.columns.len().max(1) as f64;
         let rows = self.rows.len().max(1) as f64;
         let height = if self.is_square { width.min(44.0) } else { (220.0 / rows).clamp(5.0, 24.0) };

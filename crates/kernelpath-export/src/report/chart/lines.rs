@@ -3,7 +3,7 @@
 use crate::report::chart::frame::{Frame, WIDTH};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::svg::Svg;
-use crate::report::text::number;
+use crate::report::text::{number, rough};
 
 const HEIGHT: f64 = 240.0;
 
@@ -131,7 +131,7 @@ impl Lines {
             for line in &self.lines {
                 for p in line.points.iter().filter(|p| p.x == *x && p.y.is_finite()) {
                     let name = if self.lines.len() > 1 { format!("{}: ", line.name) } else { String::new() };
-                    let error = if p.error > 0.0 { format!(" ± {}", number(p.error)) } else { String::new() };
+                    let error = if p.error > 0.0 { format!(" ± {}", rough(p.error)) } else { String::new() };
                     tip += &format!("\n{name}{}{error}", number(p.y));
                 }
             }
