@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from old_files import DATA, answers
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -18,7 +19,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelpath
-from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
+from kernelpath import (
+    KernelDWD,
+    KernelLogistic,
+    KernelQuantile,
+    KernelRegressor,
+    KernelSVC,
+    KernelSVR,
+    NystromFeatures,
+    _core,
+)
 from kernelpath._files import file_of
 
 GRID = {"Cs": [0.1, 1.0, 10.0], "cv": 3}
@@ -156,6 +166,31 @@ def test_what_is_saved_comes_back(name, tmp_path):
         assert_same(odds, model.predict_proba(rows).ravel())
     again.save(tmp_path / "again.kpath")
     assert (tmp_path / "again.kpath").read_bytes() == (tmp_path / "model.kpath").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rows"),
+    [
+        ({"n_landmarks": 10}, FRAME),
+        ({"landmarks": [3, 1, 4], "kernel": "linear", "rank": 2}, np.asfortranarray(X.astype(np.float32))),
+        ({"landmarks": "uniform", "n_landmarks": 10, "kernel": "precomputed"}, rbf_kernel(X)),
+        ({"landmarks": "rpcholesky", "n_landmarks": 10, "dtype": "float32"}, SPARSE),
+    ],
+)
+def test_features_come_back(parameters, rows, tmp_path):
+    features = NystromFeatures(**parameters).fit(rows)
+    features.save(tmp_path / "features.kpath")
+    state = pickle.dumps(features)
+    assert b"_kernelpath_file" in state
+    for again in (kernelpath.load(tmp_path / "features.kpath"), pickle.loads(state), copy.copy(features)):
+        assert_same(
+            {name: value for name, value in vars(features).items() if name.endswith("_")},
+            {name: getattr(again, name) for name in vars(features) if name.endswith("_")},
+        )
+        assert again.get_params() == features.get_params()
+        assert_same(features.transform(rows), again.transform(rows))
+    with pytest.raises(NotFittedError):
+        NystromFeatures().save(tmp_path / "never")
 
 
 LABELS = {
@@ -437,3 +472,40 @@ def test_names_in_a_file_set_nothing_else(data, tmp_path):
     assert callable(model.fit)
     assert type(model) is KernelSVC
     model.predict(FRAME)
+
+
+def test_libsvm_models_come_back_as_themselves(tmp_path):
+    """What LIBSVM's text holds is read with the same predictions, and can be saved, pickled and written again."""
+    for kind, y in ((KernelSVC, THREE), (KernelSVR, WAVE)):
+        more = {"probability": True} if kind is KernelSVC else {}
+        model = kind(**GRID, **more).fit(X, y)
+        text = kernelpath.to_libsvm(model)
+        (tmp_path / "libsvm.model").write_text(text)
+        for again in (kernelpath.from_libsvm(text.encode()), kernelpath.from_libsvm(tmp_path / "libsvm.model")):
+            again.save(tmp_path / "model.kpath")
+            for twin in (again, kernelpath.load(tmp_path / "model.kpath"), pickle.loads(pickle.dumps(again))):
+                np.testing.assert_allclose(twin._decision_values(X), model._decision_values(X), rtol=0, atol=1e-12)
+                np.testing.assert_array_equal(twin.predict(X), twin.predict(X))
+                assert kernelpath.to_libsvm(twin) == kernelpath.to_libsvm(again)
+            if more:
+                np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-12)
+                np.testing.assert_array_equal(again.classes_, model.classes_)
+    with pytest.raises(ValueError, match="line 1: "):
+        kernelpath.from_libsvm(b"no model")
+    with pytest.raises(ValueError, match='its kernel is "laplacian"'):
+        kernelpath.to_libsvm(KernelSVC(kernel="laplacian", Cs=1.0, cv=None).fit(X, TWO))
+
+
+@pytest.mark.parametrize("name", ["classes", "quantiles", "targets"])
+def test_files_of_older_formats_are_read(name):
+    model = kernelpath.load(DATA / f"format1_{name}.kpath")
+    expected = json.loads((DATA / "format1.json").read_text(encoding="utf-8"))[name]
+    found = answers(model)
+    assert found.keys() == expected.keys()
+    for what in expected:
+        if isinstance(np.ravel(expected[what])[0], str):
+            assert found[what] == expected[what]
+        else:
+            np.testing.assert_allclose(found[what], expected[what], rtol=0, atol=1e-9)
+    assert model.gaps_.max() <= 1e-6
+    assert "oof_path_" not in vars(model)
