@@ -3,7 +3,7 @@
 use crate::certify::certificate::Certificate;
 
 /// How a solve ended. Stopping early is a status with a valid gap, never an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Status {
     /// The certified gap is at most the tolerance.
     Converged,
@@ -14,6 +14,7 @@ pub enum Status {
     /// The time budget ended during this solve.
     TimeLimit,
     /// The time budget ended before this solve.
+    #[default]
     NotRun,
     /// The gap is lost in rounding: its noise is larger than the tolerance, or it is below 0 by more than its noise.
     Inaccurate,
@@ -49,15 +50,10 @@ impl Default for Settings {
 }
 
 /// What a solver returns besides the point.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Outcome {
     pub status: Status,
     pub steps: usize,
-}
-
-impl Outcome {
-    /// That of a problem that is not solved yet.
-    pub const NOT_RUN: Self = Self { status: Status::NotRun, steps: 0 };
 }
 
 /// One model of the path, as far as it is kept.

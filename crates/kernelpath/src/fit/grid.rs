@@ -54,15 +54,12 @@ impl Distinct {
     }
 }
 
-/// Fits every distinct C once. `fit` gets the distinct values if some of `cs` are repeated, and `None` if `cs` are
-/// distinct already.
-pub(crate) fn each_once(cs: &[f64], fit: impl Fn(Option<&[f64]>) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
+/// Fits every distinct C once.
+pub(crate) fn each_once(cs: &[f64], fit: impl Fn(&[f64]) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
     let distinct = Distinct::of(cs);
-    if distinct.cs.len() == cs.len() {
-        return fit(None);
-    }
-    let fits = fit(Some(&distinct.cs)).map_err(|error| distinct.restored(error))?;
-    Ok(fits.into_iter().map(|fit| distinct.spread_fit(fit)).collect())
+    let fits = fit(&distinct.cs).map_err(|error| distinct.restored(error))?;
+    let are_all = distinct.cs.len() == cs.len();
+    Ok(if are_all { fits } else { fits.into_iter().map(|fit| distinct.spread_fit(fit)).collect() })
 }
 
 #[cfg(test)]

@@ -77,10 +77,7 @@ pub(crate) trait Ground: Sync {
 /// # Ok::<(), kernelpath::Error>(())
 /// ```
 pub fn fit(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
-    each_once(request.cs, |cs| match cs {
-        None => fit_each_once(request, control),
-        Some(cs) => fit_each_once(&Request { cs, ..request.clone() }, control),
-    })
+    each_once(request.cs, |cs| fit_each_once(&Request { cs, ..request.clone() }, control))
 }
 
 /// A fit whose C's are all different.
@@ -129,16 +126,8 @@ fn fit_matrix<T: Working>(
     let precision = epsilon::<T>(&kernel, &request.x);
     let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let (decompositions, solver) = (Decompositions::default(), request.solver);
-    let ground = WithMatrix::<T, T> {
-        device,
-        gram: &gram,
-        units,
-        solver,
-        decompositions: &decompositions,
-        origin: None,
-        control,
-    };
+    let (gram, solver, decompositions) = (&gram, request.solver, &Decompositions::default());
+    let ground = WithMatrix::<T, T> { device, gram, units, solver, decompositions, origin: None, control };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
     let fits = fit_tasks(request, units, &ground, control)?;
@@ -169,9 +158,9 @@ fn fit_features<T: Working>(
         let mut gram = features.product(control)?;
         gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
-        let (decompositions, origin) = (Decompositions::default(), Some(Origin { features: &features, nystrom }));
-        let ground =
-            WithMatrix { device, gram: &gram, units, solver, decompositions: &decompositions, origin, control };
+        let (gram, decompositions) = (&gram, &Decompositions::default());
+        let origin = Some(Origin { features: &features, nystrom });
+        let ground = WithMatrix { device, gram, units, solver, decompositions, origin, control };
         fit_tasks(request, units, &ground, control)?
     } else {
         // Features far from 0 would hide b.

@@ -34,7 +34,7 @@ pub(crate) struct Stand {
 
 impl Stand {
     fn new(point: Point) -> Self {
-        Self { point, outcome: Outcome::NOT_RUN }
+        Self { point, outcome: Outcome::default() }
     }
 }
 

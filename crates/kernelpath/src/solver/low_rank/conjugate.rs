@@ -39,11 +39,6 @@ impl System {
         }
     }
 
-    /// Goes on with another preconditioner.
-    pub fn begin_anew(&mut self) {
-        (self.passes, self.search) = (0, Vec::new());
-    }
-
     /// The next search direction, from the preconditioned residual.
     pub fn aim(&mut self, preconditioned: &[f64]) {
         let energy = dot(&self.residual, preconditioned);

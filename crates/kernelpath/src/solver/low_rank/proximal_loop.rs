@@ -61,7 +61,7 @@ impl<T: Working> Primal<'_, T> {
     /// Minimises every column at `c` from where it stands.
     pub(crate) fn solve(&self, open: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
         parallel::for_each(open.iter_mut(), |column| {
-            (column.progress, column.progress_of_all) = (Progress::NONE, Progress::NONE);
+            (column.progress, column.progress_of_all) = Default::default();
             column.outcome.status = Status::MaxIter;
             column.widest = self.widest(column, c);
             (column.sigma, column.since) = (column.widest, 0);
@@ -179,7 +179,7 @@ impl<T: Working> Primal<'_, T> {
         if column.since > MAX_STEPS && column.sigma > SMOOTHEST * column.widest {
             // Steps are short because many kinks lie on the way: wider envelopes have fewer.
             column.sigma /= NARROWER;
-            (column.since, column.progress) = (0, Progress::NONE);
+            (column.since, column.progress) = (0, Progress::default());
             return false;
         }
         true

@@ -153,11 +153,13 @@ impl<T: Working> Primal<'_, T> {
 impl Column<'_> {
     /// Freezes all rows of `whole` that are not rows of this part of it. `image` is the part's Zᵀa.
     fn freeze_rest_of(&mut self, whole: &Column, image: Vec<f64>) {
-        let ((all, all_size), (part, part_size)) = (sums(&whole.a), sums(&self.a));
+        let ((_, all_size), (part, part_size)) = (sums(&whole.a), sums(&self.a));
         let rest = (whole.frozen.image.iter().zip(&whole.image)).zip(&image);
         self.frozen = Frozen {
             image: rest.map(|((frozen, all), part)| frozen + all - part).collect(),
-            pull: whole.frozen.pull + all - part,
+            // Σa of the whole is 0 only as far as its gap asks for. The part alone may be unable to make up for the rest,
+            // and b would run away.
+            pull: -part,
             size: whole.frozen.size + all_size - part_size,
         };
         self.image = image;

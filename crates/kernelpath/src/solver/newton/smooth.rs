@@ -37,7 +37,7 @@ impl Column {
             beta,
             f,
             b,
-            outcome: Outcome::NOT_RUN,
+            outcome: Outcome::default(),
             gap,
             mismatch: f64::INFINITY,
             primal: 0.0,

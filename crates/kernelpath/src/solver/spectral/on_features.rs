@@ -112,7 +112,7 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
     }
 
     fn outcome(&self, descent: &Descent<'a>) -> Outcome {
-        descent.column.as_ref().map_or(Outcome::NOT_RUN, |column| column.outcome)
+        descent.column.as_ref().map(|column| column.outcome).unwrap_or_default()
     }
 
     fn solution(&self, descent: &Descent<'a>) -> (Vec<f64>, Vec<f64>) {

@@ -31,7 +31,7 @@ pub(crate) struct Place {
 
 impl Place {
     fn new(weight: Arc<[f64]>, state: State) -> Self {
-        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome::NOT_RUN }
+        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome::default() }
     }
 }
 
