@@ -147,6 +147,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
 
 def restore_features(features: Any, saved: _core.Saved) -> None:
     """Give :class:`NystromFeatures` what a file holds beside their parameters."""
+    if saved.scaling is not None:
+        raise ValueError("features of scaled columns")
     for name in FEATURES & vars(features).keys():
         delattr(features, name)
     _restore_kernel(features, saved)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kernelpath
-from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, _core
+from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, NystromFeatures, _core
 from kernelpath._command import _interruptible
 
 rng = np.random.RandomState(0)
@@ -82,6 +82,8 @@ def test_models_of_the_command_are_ours(options, kind, y, tmp_path):
     assert model.cv_results_ is not None
     if y is KIND:
         assert predicted(tmp_path) == model.predict(frame).tolist()
+        assert model.n_support_.tolist() == [np.sum(y[model.support_] == label) for label in model.classes_]
+        assert model.n_support_.dtype == np.int32
         values = np.array([line[-3:] for line in predicted(tmp_path, "--decision")], dtype=float)
         np.testing.assert_array_equal(values, model.decision_function(frame))
         if hasattr(model, "predict_proba"):
@@ -98,6 +100,14 @@ def test_models_of_the_command_are_ours(options, kind, y, tmp_path):
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     np.testing.assert_array_equal(again.fit(frame, y).gaps_.shape, model.gaps_.shape)
     assert not hasattr(again, "_scaling")
+
+
+def test_the_command_makes_our_features(tmp_path):
+    frame = written(tmp_path / "data.csv", WAVE)
+    features = NystromFeatures(n_landmarks=6).fit(frame)
+    features.save(tmp_path / "model.kpath")
+    numbers = np.array([line.split() for line in predicted(tmp_path)], dtype=float)
+    np.testing.assert_allclose(numbers, features.transform(frame), rtol=0, atol=1e-12)
 
 
 def test_the_module_is_the_command():
