@@ -21,11 +21,11 @@ from kernelpath import _core
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import TIMES, check_container, columns_named, named, not_numbers
 from kernelpath._edge import GridEdgeWarning, edge
-from kernelpath._files import FilesMixin
+from kernelpath._files import ModelFilesMixin
 from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
-from kernelpath._machines import Machines, Parts
+from kernelpath._machines import Machines, Parts, learned
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._report import ReportMixin
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
@@ -38,7 +38,7 @@ from kernelpath._weights import Weights, checked_weights, without_zeros
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
 
-class _KernelPathBase(FilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimator):
+class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
     A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and
@@ -51,6 +51,9 @@ class _KernelPathBase(FilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimat
 
     # How attributes of machines are laid out; set by `fit`.
     _parts: Parts
+
+    # The loss of each machine, and the proof of it, as a file holds them; set by `fit`.
+    _learned: list[_core._MachineParts]
 
     # Subtracted from each column of X, and what it is then multiplied with: of models that another program scaled.
     _scaling: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -157,7 +160,6 @@ class _KernelPathBase(FilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimat
             groups = None if groups is None else np.asarray(groups)[rows]
         machines = self._make_machines(y, weight, settings)
         self._parts = machines.parts
-        self._learned = [(task.loss, task.constant) for task in machines.tasks]
         self.__dict__.pop("_scaling", None)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
@@ -189,6 +191,7 @@ class _KernelPathBase(FilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimat
         }
         self._keep_basis(fit.nystrom(gamma), settings, X, rows)
         self._keep_model(fit, X, y, rows)
+        self._learned = learned(machines, fit, self.C_)
         self._keep_oof(fit, rows, n_rows)
         self._keep_probabilities(fit, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started

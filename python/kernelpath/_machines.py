@@ -134,3 +134,18 @@ class Machines:
     def is_joint(self) -> bool:
         """Whether the machines choose one place together."""
         return self.parts.is_joint
+
+
+def learned(machines: Machines, fit: _core.Fit, Cs: Any) -> list[_core._MachineParts]:
+    """Loss, constant, C, P, D, gap, noise and status of each machine at its place in the grid."""
+    places = np.array(fit.places)
+    chosen = np.arange(len(places)), -1, places
+    columns = [
+        np.broadcast_to(Cs, len(places)),
+        *(of[chosen] for of in (fit.primal, fit.dual, fit.gaps, fit.gap_noise)),
+    ]
+    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    status = [_core.STATUS_NAMES[code] for code in fit.status[chosen]]
+    return [
+        (task.loss, task.constant, *of, name) for task, of, name in zip(machines.tasks, numbers, status, strict=True)
+    ]

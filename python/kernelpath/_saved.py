@@ -36,8 +36,18 @@ _MADE = (
 # What a file does not hold of a fitted estimator is its parameters, and what others keep on it.
 STATE = frozenset((*ATTRIBUTES, *_MADE))
 
+# Those of :class:`NystromFeatures`.
+FEATURES = frozenset(
+    (
+        *("n_features_in_", "feature_names_in_", "_kernel", "landmarks_", "landmark_indices_", "map_", "rank_"),
+        *("approximation_", "gamma_"),
+    )
+)
+
 LAYOUT = "support_vectors_.layout"  # how the rows lay in memory, which sums of floats may depend on
-LONGEST_LABEL = 1024  # characters of a text, as numpy pads all texts to the longest
+FEW_CHARACTERS = 100_000  # of padded labels, whatever the size of the file
+MOST_PADDING = 8  # characters of padded labels for each of theirs
+LONGEST_TEXT = 32  # characters of a text in an array of them, such as a status
 
 # What goes wrong where parts of a file do not fit together.
 MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -49,47 +59,107 @@ class NotHeldError(ValueError):
 
 def to_saved(model: Any, kind: type) -> _core.Saved:
     """What a file of a fitted estimator holds; `kind` is the class whose name it gets."""
+    return _core.Saved(
+        **_described(model, kind, model.support_vectors_),
+        machines=model._learned,
+        support=np.ascontiguousarray(model.support_, dtype=np.int64),
+        coef=model.dual_coef_,
+        intercepts=model.intercept_,
+        **_outputs(model),
+        found=_found(model),
+        scaling=getattr(model, "_scaling", None),
+    )
+
+
+def features_to_saved(features: Any, kind: type) -> _core.Saved:
+    """The same of fitted :class:`NystromFeatures`: each feature is a function Σⱼ map_[j, k] k(x, lⱼ)."""
+    found = {name: _written(getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
+    described = _described(features, kind, features.landmarks_)
+    indices = features.landmark_indices_
+    return _core.Saved(
+        **described,
+        machines=[],
+        support=np.empty(0, dtype=np.int64) if indices is None else indices,
+        coef=np.ascontiguousarray(features.map_.T),
+        intercepts=np.zeros(features.rank_),
+        label_type=None,
+        labels=None,
+        arrangement=None,
+        odds=None,
+        is_one=False,
+        rising=None,
+        found=found | _approximated(features) | _laid_out(features.landmarks_),
+    )
+
+
+def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
+    """The class, its parameters, its columns, its kernel and the rows that this is taken with."""
     kernel = model._kernel
     precomputed = kernel["kernel"] == "precomputed"
-    vectors = model.support_vectors_
     if callable(model.kernel) or (precomputed and vectors.shape != (0, 0)):
         raise NotHeldError(
             f"a model file holds no code, and the kernel is the function {model.kernel!r}: fit with "
             "kernel='precomputed' and the matrix of its values, or pickle the model"
         )
     has_names = hasattr(model, "feature_names_in_")
-    return _core.Saved(
-        estimator=kind.__name__,
-        parameters=parameters_to_json(model),
-        columns=[str(name) for name in model.feature_names_in_] if has_names else None,
-        machines=_machines(model),
+    return {
+        "estimator": kind.__name__,
+        "parameters": parameters_to_json(model),
+        "columns": [str(name) for name in model.feature_names_in_] if has_names else None,
         **kernel,
-        vectors=None if precomputed else vectors,
-        support=np.ascontiguousarray(model.support_, dtype=np.int64),
-        width=model.n_features_in_,
-        coef=model.dual_coef_,
-        intercepts=model.intercept_,
-        **_outputs(model),
-        found=_found(model, precomputed),
-        scaling=getattr(model, "_scaling", None),
-    )
+        "vectors": None if precomputed else vectors,
+        "width": model.n_features_in_,
+    }
 
 
 def restore(model: Any, saved: _core.Saved) -> None:
-    """Give an estimator, whose parameters are set, what a file holds beside them. ValueError if it does not fit."""
-    try:
-        _restore(model, saved)
-    except MISFITS as error:
-        raise ValueError(f"the attributes in the model file do not fit together: {error}") from error
-
-
-def _restore(model: Any, saved: _core.Saved) -> None:
+    """Give an estimator, whose parameters are set, what a file holds beside them."""
     labels, found = saved.labels, saved.found
     if is_classifier(model) != (labels is not None):
         is_what = "numbers" if labels is None else "classes"
         raise ValueError(f"a {type(model).__name__} does not predict {is_what}, as the file has it")
     for name in STATE & vars(model).keys():
         delattr(model, name)
+    _restore_kernel(model, saved)
+    if saved.scaling is not None:
+        model._scaling = saved.scaling
+    model._learned = saved.machines
+    model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
+    model.support_vectors_ = _rows(saved)
+    for attribute in ATTRIBUTES:
+        if attribute in found:
+            setattr(model, attribute, _read(found[attribute]))
+    if "status_" in found:
+        model.status_ = model.status_.astype(np.array(_core.STATUS_NAMES).dtype)
+    if "rank_" in found:
+        model.landmarks_ = model.support_vectors_
+        model.approximation_ = _approximation(found)
+    if labels is not None and saved.arrangement is not None:
+        _restore_classes(model, saved, _classes(labels, saved.label_type), saved.arrangement)
+    model._parts = _parts(model, saved)
+    if "split_columns_" in found:
+        model._split_columns = bool(from_json(found["split_columns_"]))
+        if len(model.gammas_) * model.Cs_.shape[-1] > model.gaps_.size:
+            raise ValueError("gaps_ has not an entry for each C and gamma")
+        results = model._tables()
+        model.cv_results_ = results if model._parts.has_choices else results[0]
+
+
+def restore_features(features: Any, saved: _core.Saved) -> None:
+    """Give :class:`NystromFeatures` what a file holds beside their parameters."""
+    for name in FEATURES & vars(features).keys():
+        delattr(features, name)
+    _restore_kernel(features, saved)
+    features.landmarks_ = _rows(saved)
+    features.map_ = np.ascontiguousarray(saved.coef.T)
+    for name in ("gamma_", "landmark_indices_", "rank_"):
+        setattr(features, name, _read(saved.found[name]))
+    features.approximation_ = _approximation(saved.found)
+    if features.landmark_indices_ is not None and not np.array_equal(features.landmark_indices_, saved.support):
+        raise ValueError("landmark_indices_ are not the rows that the landmarks are")
+
+
+def _restore_kernel(model: Any, saved: _core.Saved) -> None:
     name, gamma, degree, coef0 = saved.kernel
     model._kernel = {
         "kernel": name,
@@ -100,29 +170,12 @@ def _restore(model: Any, saved: _core.Saved) -> None:
     model.n_features_in_ = saved.width
     if saved.columns is not None:
         model.feature_names_in_ = np.array(saved.columns, dtype=object)
-    if saved.scaling is not None:
-        model._scaling = saved.scaling
-    model._learned = [(loss, constant) for loss, constant, *_ in saved.machines]
-    model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
-    model.support_vectors_ = _rows(saved, from_json(found.get(LAYOUT, "null")))
-    for attribute in ATTRIBUTES:
-        if attribute in found:
-            setattr(model, attribute, _read(found[attribute]))
-    if "status_" in found:
-        model.status_ = model.status_.astype(np.array(_core.STATUS_NAMES).dtype)
-    if "rank_" in found:
-        model.landmarks_ = model.support_vectors_
-        parts = {field.name: _read(found[f"approximation_.{field.name}"]) for field in fields(Approximation)}
-        model.approximation_ = Approximation(**parts)
-    if labels is not None and saved.arrangement is not None:
-        _restore_classes(model, saved, _classes(labels, saved.label_type), saved.arrangement)
-    model._parts = _parts(model, saved)
-    if "split_columns_" in found:
-        model._split_columns = bool(from_json(found["split_columns_"]))
-        if len(model.gammas_) * model.Cs_.shape[-1] > model.gaps_.size:
-            raise ValueError("gaps_ has not an entry for each C and gamma")
-        results = model._tables()
-        model.cv_results_ = results if model._parts.has_choices else results[0]
+
+
+def _approximation(found: dict[str, Any]) -> Approximation:
+    return Approximation(
+        **{field.name: _read(found[f"approximation_.{field.name}"]) for field in fields(Approximation)}
+    )
 
 
 def _restore_classes(model: Any, saved: _core.Saved, classes: Any, arrangement: _core.Arrangement) -> None:
@@ -149,19 +202,6 @@ def _parts(model: Any, saved: _core.Saved) -> Parts:
     return parts
 
 
-def _machines(model: Any) -> list[tuple[str, float, float, float, float, float, float, str]]:
-    """Loss, constant, C, P, D, gap, noise and status of each machine."""
-    count = len(model._learned)
-    places = [model._flat(best) for best in np.broadcast_to(model.best_index_, count).tolist()]
-    of_refit = [
-        attribute.reshape(count, -1, model._n_Cs * len(model.gammas_))[range(count), -1, places].tolist()
-        for attribute in (model.gaps_, model.gap_noise_, model.status_)
-    ]
-    numbers = [np.broadcast_to(value, count).tolist() for value in (model.C_, model.objective_, model.dual_objective_)]
-    columns = zip(*numbers, *of_refit, strict=True)
-    return [(loss, constant, *of) for (loss, constant), of in zip(model._learned, columns, strict=True)]
-
-
 def _outputs(model: Any) -> dict[str, Any]:
     """What the values of the machines stand for."""
     numbers = {"label_type": None, "labels": None, "arrangement": None, "odds": None}
@@ -178,8 +218,9 @@ def _outputs(model: Any) -> dict[str, Any]:
     elif model._probability() == "native":
         odds = "native"
     kind = model.classes_.dtype
+    label_type = kind.name if kind.kind in "biufO" else None
     return {
-        "label_type": kind.str if kind.kind == "U" else kind.name,
+        "label_type": kind.str if kind.kind == "U" else label_type,
         "labels": [label.item() if isinstance(label, np.generic) else label for label in labels],
         "arrangement": model._arrangement,
         "odds": odds,
@@ -190,31 +231,35 @@ def _outputs(model: Any) -> dict[str, Any]:
 
 def _classes(labels: list[Any], label_type: str | None) -> npt.NDArray[Any]:
     """The classes as an array of the type they had."""
-    if label_type is None:
-        return np.array(labels)
-    kind = np.dtype(label_type)
+    texts = [label for label in labels if isinstance(label, str)]
+    kind = np.dtype(label_type if label_type is not None else "U" if texts else np.array(labels).dtype)
     if kind.kind not in "biufUO":
         raise ValueError(f"labels are not of the type {label_type}")
-    if kind.itemsize > 4 * LONGEST_LABEL:
-        kind = np.array(labels).dtype
+    if kind.kind == "U":
+        characters = max(kind.itemsize // 4, *map(len, texts))
+        # numpy pads all texts to the longest.
+        if characters * len(labels) > FEW_CHARACTERS + MOST_PADDING * sum(map(len, texts)):
+            kind = np.dtype(object)
     classes = np.array(labels, dtype=kind)
     if classes.tolist() != labels:
         raise ValueError(f"the classes {labels} are not of the type {label_type}")
     return classes
 
 
-def _found(model: Any, precomputed: bool) -> dict[str, Any]:
+def _found(model: Any) -> dict[str, Any]:
     state = vars(model)
     found = {name: _written(state[name]) for name in ATTRIBUTES if name in state}
     parts = model._parts
     stated = {"names": parts.names, "is_joint": parts.is_joint, "has_own_grids": parts.has_own_grids}
     found["parts_"] = json.dumps(stated)
-    found["split_columns_"] = to_json(model._split_columns)
-    if hasattr(model, "approximation_"):
-        found |= {f"approximation_.{name}": _written(value) for name, value in vars(model.approximation_).items()}
-    if not precomputed:
-        found[LAYOUT] = to_json(_layout(model.support_vectors_))
-    return found
+    if "_split_columns" in state:
+        found["split_columns_"] = to_json(model._split_columns)
+    return found | _approximated(model) | _laid_out(model.support_vectors_)
+
+
+def _approximated(model: Any) -> dict[str, Any]:
+    parts = vars(model.approximation_) if hasattr(model, "approximation_") else {}
+    return {f"approximation_.{name}": _written(value) for name, value in parts.items()}
 
 
 def _written(value: Any) -> Any:
@@ -233,19 +278,23 @@ def _read(value: Any) -> Any:
         return from_json(value)
     if isinstance(value, tuple):
         names, codes = value
+        if any(len(name) > LONGEST_TEXT for name in names):
+            raise ValueError(f"a text in an array is longer than {LONGEST_TEXT} characters")
         return np.array(names, dtype=str)[codes]
     return value
 
 
-def _layout(rows: Any) -> list[str]:
+def _laid_out(rows: Any) -> dict[str, Any]:
     if sparse.issparse(rows):
-        return [rows.dtype.name, "csr array" if isinstance(rows, sparse.sparray) else "csr matrix"]
-    return [rows.dtype.name, "C" if rows.flags.c_contiguous else "F"]
+        order = "csr array" if isinstance(rows, sparse.sparray) else "csr matrix"
+    else:
+        order = "C" if rows.flags.c_contiguous else "F"
+    return {LAYOUT: to_json([rows.dtype.name, order])}
 
 
-def _rows(saved: _core.Saved, layout: Any) -> Any:
+def _rows(saved: _core.Saved) -> Any:
     """The support vectors, or landmarks, as they were."""
-    vectors = saved.vectors
+    vectors, layout = saved.vectors, from_json(saved.found.get(LAYOUT, "null"))
     if vectors is None:
         return np.empty((0, 0))
     name, order = layout or ("float64", None)

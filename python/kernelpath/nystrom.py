@@ -14,7 +14,9 @@ from kernelpath import _core
 from kernelpath._base import _numeric
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import columns_named
+from kernelpath._files import FilesMixin
 from kernelpath._landmarks import Approximation, landmark_rows
+from kernelpath._saved import FEATURES, features_to_saved, restore_features
 from kernelpath._settings import (
     AUTO_GRID,
     KERNELS_WITHOUT_GAMMA,
@@ -27,13 +29,15 @@ from kernelpath._settings import (
     n_threads,
     number,
 )
-from kernelpath._shared import explain_unknown_keywords
+from kernelpath._shared import ESTIMATORS, explain_unknown_keywords
 
 _Self = TypeVar("_Self", bound="NystromFeatures")
 
 
 @explain_unknown_keywords
-class NystromFeatures(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystromFeatures(
+    FilesMixin, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Features whose inner products are nearly the kernel: k(x, z) ≈ ⟨φ(x), φ(z)⟩.
 
     With m landmarks and their kernel matrix UΛUᵀ, φ(x) = Λ_r^(−½)U_rᵀ (k(x, l₁), …, k(x, l_m)) in r ≤ m dimensions:
@@ -191,12 +195,23 @@ class NystromFeatures(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         with columns_named(self, given):
             return _core.nystrom_features(X, landmarks, self.map_, **self._kernel, dtype=dtype, n_threads=threads)
 
+    _in_files = FEATURES
+
+    def _to_saved(self, kind: type) -> _core.Saved:
+        return features_to_saved(self, kind)
+
+    def _restore(self, saved: _core.Saved) -> None:
+        restore_features(self, saved)
+
     @property
     def _n_features_out(self) -> int:
         return self.rank_
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+
+ESTIMATORS[NystromFeatures.__name__] = NystromFeatures
 
 
 def _one_gamma(value: Any) -> float | str:

@@ -26,7 +26,7 @@ X, y = make_mixture(200, 4, random_state=0)
 options = {"Cs": [0.1, 1.0], "cv": 2, "dtype": "float32", "gamma": 0.5}
 
 def small(device, **others):
-    return KernelLogistic(**options, device=device, **others).fit(X, y)
+    return KernelLogistic(**{**options, **others}, device=device).fit(X, y)
 
 def said(error, device, **others):
     try:
@@ -134,6 +134,56 @@ def test_nothing_leaks(cuda):
         small("cuda", **others)
     """
     run(program, **cuda, STANDIN_LEAKS="1")
+
+
+DECOMPOSED = """
+host, model = small("cpu", solver="spectral", **{others}), small("cuda", solver="spectral", **{others})
+assert model.gaps_.max() <= 1e-6 and set(model.status_.ravel()) == {{"converged"}}, model.gaps_
+assert abs(model.objective_ - host.objective_) <= 2e-6 * abs(host.objective_)
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "blur", "called"),
+    [
+        ({}, 0, ["Ssyevd"]),
+        ({"Cs": [1000.0], "cv": None}, 0, ["Ssyevd"]),
+        ({"Cs": [1000.0], "cv": None}, 17, ["Ssyevd"]),
+        ({"dtype": "float64"}, 0, ["Dsyevd"]),
+        # Single precision that is not enough is followed by double precision.
+        ({"Cs": [1000.0], "cv": None}, 3, ["Dsyevd", "Ssyevd"]),
+    ],
+    ids=str,
+)
+def test_a_card_with_slow_double_precision_decomposes_in_single_precision(cuda, tmp_path, others, blur, called):
+    """The stand-in's ratio is 64. The gaps are those of K in double precision either way."""
+    log = tmp_path / "calls"
+    options = {"STANDIN_LOG": str(log), "STANDIN_BLUR": str(blur), "STANDIN_LEAKS": "1"}
+    run(DECOMPOSED.format(others=others), **cuda, **options)
+    calls = log.read_text().split()
+    assert sorted({name[-6:] for name in calls if name.endswith("syevd")}) == called
+
+
+def test_a_decomposition_that_does_not_converge(cuda):
+    program = """
+    print(said(RuntimeError, "cuda", solver="spectral"))
+    assert small("cuda", solver="spectral").gaps_.max() <= 1e-6
+    """
+    output = run(program, **cuda, STANDIN_FAIL_EIGEN="1", STANDIN_LEAKS="1")
+    assert "did not converge" in output
+
+
+def test_a_process_that_ends_while_a_decomposition_is_left_behind(cuda):
+    """No crash, and no waiting for it."""
+    program = """
+    X, y = make_mixture(600, 4, random_state=0)
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        KernelSVC(Cs=1.0, cv=None, gamma=0.5, dtype="float64", solver="spectral", device="cuda").fit(X, y)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    run(program, **cuda)
 
 
 INTERRUPTED = """

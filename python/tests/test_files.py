@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from old_files import DATA, answers
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -18,7 +19,17 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelpath
-from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
+from kernelpath import (
+    KernelDWD,
+    KernelLogistic,
+    KernelQuantile,
+    KernelRegressor,
+    KernelSVC,
+    KernelSVR,
+    NystromFeatures,
+    _core,
+    _saved,
+)
 from kernelpath._files import file_of
 
 GRID = {"Cs": [0.1, 1.0, 10.0], "cv": 3}
@@ -29,7 +40,7 @@ THREE = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(75), [-0.5, 0.5])
 WAVE = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(75)
 BOTH = np.column_stack([WAVE, 1.0 - 3.0 * X[:, 1]])
 FRAME = pd.DataFrame(X, columns=["width", "length", "größe"])
-SPARSE = sparse.random_array((75, 3), density=0.6, random_state=0, format="csr")
+SPARSE = sparse.csr_array(sparse.random(75, 3, density=0.6, random_state=0, format="csr"))
 WEIGHT = np.arange(75) % 7 % 3
 TEXTS = np.array(["ein", "zwei", "drei und mehr"])[THREE]
 
@@ -158,6 +169,31 @@ def test_what_is_saved_comes_back(name, tmp_path):
     assert (tmp_path / "again.kpath").read_bytes() == (tmp_path / "model.kpath").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "rows"),
+    [
+        ({"n_landmarks": 10}, FRAME),
+        ({"landmarks": [3, 1, 4], "kernel": "linear", "rank": 2}, np.asfortranarray(X.astype(np.float32))),
+        ({"landmarks": "uniform", "n_landmarks": 10, "kernel": "precomputed"}, rbf_kernel(X)),
+        ({"landmarks": "rpcholesky", "n_landmarks": 10, "dtype": "float32"}, SPARSE),
+    ],
+)
+def test_features_come_back(parameters, rows, tmp_path):
+    features = NystromFeatures(**parameters).fit(rows)
+    features.save(tmp_path / "features.kpath")
+    state = pickle.dumps(features)
+    assert b"_kernelpath_file" in state
+    for again in (kernelpath.load(tmp_path / "features.kpath"), pickle.loads(state), copy.copy(features)):
+        assert_same(
+            {name: value for name, value in vars(features).items() if name.endswith("_")},
+            {name: getattr(again, name) for name in vars(features) if name.endswith("_")},
+        )
+        assert again.get_params() == features.get_params()
+        assert_same(features.transform(rows), again.transform(rows))
+    with pytest.raises(NotFittedError):
+        NystromFeatures().save(tmp_path / "never")
+
+
 LABELS = {
     "bool": np.array([False, True]),
     "int8": np.array([-1, 1], dtype=np.int8),
@@ -178,6 +214,16 @@ def test_labels_keep_their_type(name, tmp_path):
     for again in (kernelpath.load(tmp_path / "model.kpath"), pickle.loads(pickle.dumps(model))):
         assert_same(model.classes_, again.classes_)
         assert_same(model.predict(X), again.predict(X))
+
+
+def test_padding_of_labels_is_bounded():
+    """One long text among many short ones is not padded, nor are short texts of a type that is wide."""
+    labels = [*(str(k) for k in range(1000)), "x" * 10_000]
+    for label_type, expected in ((None, labels), ("<U10000", labels), ("<U100000000", ["a", "b"])):
+        classes = _saved._classes(expected, label_type)
+        assert (classes.dtype, classes.tolist()) == (object, expected)
+    with pytest.raises(ValueError, match="not of the type <U1"):
+        _saved._classes(["aa", "bb"], "<U1")
 
 
 def test_labels_that_no_file_holds_are_refused_but_pickled():
@@ -418,6 +464,7 @@ def deep(document, *names):
         lambda document: deep(document, "attributes").update(parts_={"names": ["a"], "is_joint": False}),
         lambda document: deep(document, "attributes").update(parts_=[]),
         lambda document: deep(document, "attributes").update(rank_=3),
+        lambda document: document["texts"].update({"attributes/status_": ["x" * 1_000_000]}),
         lambda document: deep(document, "attributes").update({"support_vectors_.layout": 3}),
     ],
 )
@@ -437,3 +484,46 @@ def test_names_in_a_file_set_nothing_else(data, tmp_path):
     assert callable(model.fit)
     assert type(model) is KernelSVC
     model.predict(FRAME)
+
+
+def test_libsvm_models_come_back_as_themselves(tmp_path):
+    """What LIBSVM's text holds is read with the same predictions, and can be saved, pickled and written again."""
+    for kind, y in ((KernelSVC, THREE), (KernelSVR, WAVE)):
+        more = {"probability": True} if kind is KernelSVC else {}
+        model = kind(**GRID, **more).fit(X, y)
+        text = kernelpath.to_libsvm(model)
+        (tmp_path / "libsvm.model").write_text(text)
+        for again in (kernelpath.from_libsvm(text.encode()), kernelpath.from_libsvm(tmp_path / "libsvm.model")):
+            again.save(tmp_path / "model.kpath")
+            for twin in (again, kernelpath.load(tmp_path / "model.kpath"), pickle.loads(pickle.dumps(again))):
+                np.testing.assert_allclose(twin._decision_values(X), model._decision_values(X), rtol=0, atol=1e-12)
+                np.testing.assert_array_equal(twin.predict(X), twin.predict(X))
+                assert kernelpath.to_libsvm(twin) == kernelpath.to_libsvm(again)
+            if more:
+                np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-12)
+                np.testing.assert_array_equal(again.classes_, model.classes_)
+    assert not hasattr(again, "C_")
+    with pytest.raises(ValueError, match="holds no C.* to verify"):
+        again.verify(X, WAVE)
+    with pytest.raises(ValueError, match="the model of LIBSVM: line 1: "):
+        kernelpath.from_libsvm(b"no model")
+    (tmp_path / "libsvm.model").write_text("svm_type c_svc\nkernel_type none\n")
+    with pytest.raises(ValueError, match=r"libsvm\.model: line "):
+        kernelpath.from_libsvm(tmp_path / "libsvm.model")
+    with pytest.raises(ValueError, match='its kernel is "laplacian"'):
+        kernelpath.to_libsvm(KernelSVC(kernel="laplacian", Cs=1.0, cv=None).fit(X, TWO))
+
+
+@pytest.mark.parametrize("name", ["classes", "quantiles", "targets"])
+def test_files_of_older_formats_are_read(name):
+    model = kernelpath.load(DATA / f"format1_{name}.kpath")
+    expected = json.loads((DATA / "format1.json").read_text(encoding="utf-8"))[name]
+    found = answers(model)
+    assert found.keys() == expected.keys()
+    for what in expected:
+        if isinstance(np.ravel(expected[what])[0], str):
+            assert found[what] == expected[what]
+        else:
+            np.testing.assert_allclose(found[what], expected[what], rtol=0, atol=1e-9)
+    assert model.gaps_.max() <= 1e-6
+    assert "oof_path_" not in vars(model)

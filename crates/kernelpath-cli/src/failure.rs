@@ -28,34 +28,62 @@ pub(crate) struct Failure {
     is_closed_pipe: bool,
 }
 
-/// What the library calls settings, and the options that set them.
-const OPTIONS: [(&str, &str); 25] = [
-    ("`.low_rank(…)`", "--low-rank"),
-    ("`.precision(Precision::Single)`", "--dtype float32"),
-    ("`.precision(Precision::Double)`", "--dtype float64"),
-    ("`.probability(Method::Sigmoid)`", "--probability"),
-    ("`.folds(Folds::None)`", "--folds 0"),
-    ("`.selection(Selection::Best)`", "--selection best"),
-    ("`.selection(Selection::OneStandardError)`", "--selection 1se"),
-    ("`.leave_one_out()`", "--loo"),
-    ("`.tune(Tune::Each)`", "--tune each"),
-    ("`.cs([1.0])`", "--cs 1"),
-    ("`.cs(…)`", "--cs"),
-    ("`.gammas(…)`", "--gamma"),
-    ("`.cv(10)`", "--folds 10"),
-    ("`.cv(5)`", "--folds 5"),
-    ("`.cv(", "`--folds ("),
-    ("`.tol(", "`--tol ("),
-    ("`.fit(x, y)`", "the data"),
-    ("use `Regressor`", "use --task ridge, or another regression"),
-    ("`Classifier::logistic()`", "--multi-class ovo"),
-    ("`Classifier::multinomial()`", "--multi-class multinomial"),
-    ("`Scoring::R2`", "r2"),
-    ("`Scoring::Accuracy`", "accuracy"),
-    ("`Scoring::BalancedAccuracy`", "balanced_accuracy"),
-    ("`Extent::Auto`", "auto"),
+/// What the library calls settings in its messages, and the options that set them.
+const OPTIONS: [(&str, &str); 18] = [
+    (".low_rank(…)", "--low-rank"),
+    (".precision(Precision::Single)", "--dtype float32"),
+    (".precision(Precision::Double)", "--dtype float64"),
+    (".probability(Method::Sigmoid)", "--probability"),
+    (".folds(Folds::None)", "--folds 0"),
+    (".selection(Selection::Best)", "--selection best"),
+    (".tune(Tune::Each)", "--tune each"),
+    (".cs([1.0])", "--cs 1"),
+    (".cv(10)", "--folds 10"),
+    (".cv(5)", "--folds 5"),
+    ("use Regressor", "use --task ridge, or another regression"),
+    ("Classifier::logistic()", "--task logistic --multi-class ovo"),
+    ("Classifier::multinomial()", "--multi-class multinomial"),
+    ("Scoring::R2", "r2"),
+    ("Scoring::Accuracy", "accuracy"),
+    ("Scoring::BalancedAccuracy", "balanced_accuracy"),
+    ("Extent::Auto", "auto"),
     ("the device \"cpu\"", "--device cpu"),
 ];
+
+/// The options that stand for calls of the builders.
+const CALLS: [(&str, &str); 18] = [
+    (".cs(", "--cs"),
+    (".n_cs(", "--n-cs"),
+    (".gammas(", "--gamma"),
+    (".cv(", "--folds"),
+    (".folds(", "--folds"),
+    (".leave_one_out(", "--loo"),
+    (".scoring(", "--scoring"),
+    (".selection(", "--selection"),
+    (".tune(", "--tune"),
+    (".tol(", "--tol"),
+    (".max_iter(", "--max-iter"),
+    (".probability(", "--probability"),
+    (".multi_class(", "--multi-class"),
+    (".class_weight(", "--class-weight"),
+    ("Regressor::svr(", "--epsilon"),
+    ("Regressor::huber(", "--delta"),
+    ("Regressor::expectile(", "--tau"),
+    ("Quantiles::at(", "--tau"),
+];
+
+/// The message of an error in the words of the command line.
+fn in_options(error: &Error) -> String {
+    let text = match error {
+        Error::Setting { call, problem } => {
+            let option = CALLS.iter().find(|(start, _)| call.starts_with(start));
+            format!("{}: {problem}", option.map_or("the data", |(_, option)| option))
+        }
+        other => other.to_string(),
+    };
+    let text = text.replace('`', "");
+    OPTIONS.iter().fold(text, |text, (setting, option)| text.replace(setting, option))
+}
 
 impl Failure {
     pub fn new(status: u8, message: impl Into<String>) -> Self {
@@ -101,8 +129,7 @@ impl From<Error> for Failure {
             | Error::DeviceFailed { .. } => FAILED,
             _ => BAD_INPUT,
         };
-        let message = OPTIONS.iter().fold(error.to_string(), |text, (setting, option)| text.replace(setting, option));
-        Self::new(status, message)
+        Self::new(status, in_options(&error))
     }
 }
 

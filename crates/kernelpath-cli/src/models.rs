@@ -53,12 +53,16 @@ pub(crate) fn load(path: &Path) -> Result<SavedModel, Failure> {
 
 /// Reads a model of LIBSVM.
 pub(crate) fn load_libsvm(path: &Path) -> Result<SavedModel, Failure> {
-    let unread = |error| Failure::new(FAILED, format!("cannot read {:?}: {error}", path.display().to_string()));
-    let text = fs::read(path).map_err(unread)?;
-    libsvm::from_libsvm(&text).map_err(|error| {
+    libsvm::from_libsvm(&text(path)?).map_err(|error| {
         let failure = Failure::from(error);
         Failure::new(failure.status, format!("{}: {}", path.display(), failure.message))
     })
+}
+
+/// The bytes of a model file that is text.
+pub(crate) fn text(path: &Path) -> Result<Vec<u8>, Failure> {
+    let unread = |error| Failure::new(FAILED, format!("cannot read {:?}: {error}", path.display().to_string()));
+    fs::read(path).map_err(unread)
 }
 
 /// Whether the file begins with text, as LIBSVM's models do; ours begin with a number of 8 bytes, some of them 0.
@@ -66,6 +70,17 @@ pub(crate) fn is_text(path: &Path) -> bool {
     let mut start = [0; 8];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start.iter().all(|c| c.is_ascii_graphic() || c.is_ascii_whitespace())
+}
+
+/// Writes a model that took time to train: if its format cannot express it, it is kept as .kpath beside that place.
+pub(crate) fn keep(model: &SavedModel, path: &Path, kind: Kind) -> Result<(), Failure> {
+    let Err(failure) = write(model, path, kind, false) else { return Ok(()) };
+    if kind == Kind::Kernelpath || failure.status == FAILED {
+        return Err(failure);
+    }
+    let kept = path.with_extension("kpath");
+    model.save(&kept)?;
+    Err(Failure::new(failure.status, format!("{}; the model was kept as {}", failure.message, kept.display())))
 }
 
 /// Writes a model whole, or not at all.

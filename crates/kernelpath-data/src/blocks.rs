@@ -16,17 +16,23 @@ const BLOCK: usize = 1 << 20;
 /// The mark that some programs write first into a file of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How much memory reading may take, and what the parsed parts take so far.
+/// Bytes that a buffer has at first. It grows while the file goes on, so that a small file takes little memory.
+const START: usize = 64 << 10;
+
+/// How much memory reading may take, and what it takes so far.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: u64,
+    /// What the parsed parts take.
     kept: AtomicU64,
+    /// What the buffers take.
+    held: AtomicU64,
 }
 
 impl Budget {
     pub fn new(options: &Options) -> Self {
         let limit = options.memory.or_else(kernelpath::available_memory).unwrap_or(u64::MAX);
-        Self { limit, kept: AtomicU64::new(0) }
+        Self { limit, kept: AtomicU64::new(0), held: AtomicU64::new(0) }
     }
 
     /// Bytes that reading may take.
@@ -36,13 +42,19 @@ impl Budget {
 
     /// Counts bytes that are kept until the end. Each is needed twice then: in its part, and where the parts are joined.
     pub fn keep(&self, bytes: usize) -> Result<(), Failure> {
-        let kept = self.kept.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
-        if kept.saturating_mul(2) > self.limit { Err(self.exceeded("the table")) } else { Ok(()) }
+        self.kept.fetch_add(bytes as u64, Relaxed);
+        self.check("the table")
     }
 
-    /// Checks bytes that are needed for a while.
-    fn check(&self, bytes: usize, what: &'static str) -> Result<(), Failure> {
-        if bytes as u64 > self.limit { Err(self.exceeded(what)) } else { Ok(()) }
+    /// Counts bytes of buffers.
+    fn hold(&self, bytes: usize, what: &'static str) -> Result<(), Failure> {
+        self.held.fetch_add(bytes as u64, Relaxed);
+        self.check(what)
+    }
+
+    fn check(&self, what: &'static str) -> Result<(), Failure> {
+        let needed = self.kept.load(Relaxed).saturating_mul(2).saturating_add(self.held.load(Relaxed));
+        if needed > self.limit { Err(self.exceeded(what)) } else { Ok(()) }
     }
 
     pub fn exceeded(&self, what: &'static str) -> Failure {
@@ -99,18 +111,21 @@ impl<'a> Blocks<'a> {
 
     /// Reads the first bytes of the file, from which its format is seen: at least one line, and a block if there is so much.
     pub fn peek(&mut self) -> Result<(), Failure> {
-        let mut buffer = Vec::new();
         let (mut end, mut target) = (0, BLOCK);
+        let mut buffer = Vec::new();
         loop {
             end = self.fill(&mut buffer, end, target)?;
+            refuse_binary(&buffer[..end])?;
             if self.at_end || memchr::memchr(b'\n', &buffer[..end]).is_some() {
                 break;
             }
             target *= 2;
         }
-        let start = if buffer[..end].starts_with(MARK) { MARK.len() } else { 0 };
-        self.rest = buffer[start..end].to_vec();
-        self.spare.push(buffer);
+        buffer.truncate(end);
+        if buffer.starts_with(MARK) {
+            buffer.drain(..MARK.len());
+        }
+        self.rest = buffer;
         Ok(())
     }
 
@@ -144,7 +159,7 @@ impl<'a> Blocks<'a> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         let mut end = self.rest.len();
         let mut target = BLOCK.max(2 * end);
-        self.grow(&mut buffer, target)?;
+        self.grow(&mut buffer, end)?;
         buffer[..end].copy_from_slice(&self.rest);
         self.rest.clear();
         let mut scan = Scan::default();
@@ -154,17 +169,14 @@ impl<'a> Blocks<'a> {
                 break;
             }
             if let Some(last) = scan.last_end(&buffer[..end], self.cut) {
-                let more = end - last;
-                self.rest.try_reserve_exact(more).map_err(|_| self.budget.exceeded("a single line"))?;
-                self.rest.extend_from_slice(&buffer[last..end]);
+                let mut rest = std::mem::take(&mut self.rest);
+                self.grow(&mut rest, end - last)?;
+                rest.copy_from_slice(&buffer[last..end]);
+                self.rest = rest;
                 end = last;
                 break;
             }
-            // Binary data often has no line feeds: it is refused before it fills the memory.
-            if let Some(nul) = memchr::memchr(0, &buffer[..end]) {
-                let line = memchr::memchr_iter(b'\n', &buffer[..nul]).count() + 1;
-                return Err(Failure::Line { line, problem: Problem::Nul });
-            }
+            refuse_binary(&buffer[..end])?;
             target *= 2;
         }
         if end == 0 {
@@ -179,23 +191,30 @@ impl<'a> Blocks<'a> {
         Ok(Some(Block { at: self.at - 1, buffer, end }))
     }
 
-    /// Makes the buffer as long as `target`, if there is memory.
-    fn grow(&self, buffer: &mut Vec<u8>, target: usize) -> Result<(), Failure> {
-        if buffer.len() < target {
-            let what = "a single line";
-            self.budget.check(target, what)?;
-            buffer.try_reserve_exact(target - buffer.len()).map_err(|_| self.budget.exceeded(what))?;
-            buffer.resize(target, 0);
+    /// Makes the buffer `length` bytes long, if it is shorter and there is memory.
+    fn grow(&self, buffer: &mut Vec<u8>, length: usize) -> Result<(), Failure> {
+        if buffer.len() < length {
+            let what = match self.cut {
+                _ if length <= BLOCK => "the table",
+                Cut::Lines => "a single line",
+                Cut::Records(_) => "a single line, or a field whose quote is never closed,",
+            };
+            self.budget.hold(length.saturating_sub(buffer.capacity()), what)?;
+            buffer.try_reserve_exact(length - buffer.len()).map_err(|_| self.budget.exceeded(what))?;
+            buffer.resize(length, 0);
         }
         Ok(())
     }
 
     /// Reads until the buffer has `target` bytes or the file ends, and returns how many it has.
     fn fill(&mut self, buffer: &mut Vec<u8>, mut end: usize, target: usize) -> Result<usize, Failure> {
-        self.grow(buffer, target)?;
         while end < target && !self.at_end {
             self.control.check()?;
-            match self.input.read(&mut buffer[end..target]) {
+            if end == buffer.len() {
+                self.grow(buffer, target.min(START.max(2 * end)))?;
+            }
+            let room = target.min(buffer.len());
+            match self.input.read(&mut buffer[end..room]) {
                 Ok(0) => self.at_end = true,
                 Ok(count) => end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -204,6 +223,13 @@ impl<'a> Blocks<'a> {
         }
         Ok(end)
     }
+}
+
+/// Refuses bytes that are no text. Binary data often has no line feeds: it would fill the memory.
+fn refuse_binary(text: &[u8]) -> Result<(), Failure> {
+    let Some(nul) = memchr::memchr(0, text) else { return Ok(()) };
+    let line = memchr::memchr_iter(b'\n', &text[..nul]).count() + 1;
+    Err(Failure::Line { line, problem: Problem::Nul })
 }
 
 /// The search for the last end of a record, which goes on where it stopped when more was read.

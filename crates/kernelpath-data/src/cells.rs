@@ -69,22 +69,35 @@ fn quoted<'a>(text: &'a [u8], start: usize, scratch: &'a mut Vec<u8>) -> Result<
     Ok((scratch, close + 1))
 }
 
-/// The fields of the record that starts at `at`, and the place after it.
-pub(crate) fn record(text: &[u8], at: usize, delimiter: u8) -> (Vec<Vec<u8>>, Result<usize, BadQuote>) {
-    let (mut fields, mut scratch) = (Vec::new(), Vec::new());
-    let mut at = at;
+/// Shows each field of the record that starts at `at`, and returns the place after it.
+fn walk(text: &[u8], mut at: usize, delimiter: u8, mut field: impl FnMut(&[u8])) -> Result<usize, BadQuote> {
+    let mut scratch = Vec::new();
     loop {
-        match cell(text, at, delimiter, &mut scratch) {
-            Ok(Cell { content, end }) => {
-                fields.push(content.to_vec());
-                at = end + 1;
-                if text.get(end) != Some(&delimiter) {
-                    return (fields, Ok(at.min(text.len())));
-                }
-            }
-            Err(bad) => return (fields, Err(bad)),
+        let Cell { content, end } = cell(text, at, delimiter, &mut scratch)?;
+        field(content);
+        at = end + 1;
+        if text.get(end) != Some(&delimiter) {
+            return Ok(at.min(text.len()));
         }
     }
+}
+
+/// The number of fields of the record that starts at `at`, up to a quote that is wrong.
+pub(crate) fn width(text: &[u8], at: usize, delimiter: u8) -> usize {
+    let mut fields = 0;
+    let _ = walk(text, at, delimiter, |_| fields += 1);
+    fields
+}
+
+/// The fields of the record that starts at `at`, the first `most` of them, and the place after it.
+pub(crate) fn record(text: &[u8], at: usize, delimiter: u8, most: usize) -> (Vec<Vec<u8>>, Result<usize, BadQuote>) {
+    let mut fields = Vec::new();
+    let end = walk(text, at, delimiter, |field| {
+        if fields.len() < most {
+            fields.push(field.to_vec());
+        }
+    });
+    (fields, end)
 }
 
 /// The place of the first byte from `at` on that is in no blank line.
@@ -117,7 +130,7 @@ mod tests {
     use super::*;
 
     fn fields(text: &str) -> Result<Vec<String>, BadQuote> {
-        let (fields, end) = record(text.as_bytes(), 0, b',');
+        let (fields, end) = record(text.as_bytes(), 0, b',', usize::MAX);
         end.map(|_| fields.into_iter().map(|field| String::from_utf8(field).unwrap()).collect())
     }
 

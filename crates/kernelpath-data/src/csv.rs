@@ -1,7 +1,7 @@
 //! CSV and TSV files: a row in each record.
 
 use crate::blocks::{Block, Blocks, Budget, Cut};
-use crate::cells::{BadQuote, Cell, after_blank_lines, cell, is_missing, is_missing_label, record};
+use crate::cells::{BadQuote, Cell, after_blank_lines, cell, is_missing, is_missing_label, record, width};
 use crate::error::{Failure, Problem, shown};
 use crate::join;
 use crate::labels::{self, WrittenLabels};
@@ -30,6 +30,7 @@ pub(crate) fn read(mut blocks: Blocks, options: &CsvOptions, tab: Option<u8>, cr
         lines_before += memchr::memchr_iter(b'\n', block.text()).count();
         blocks.recycle(block);
     };
+    crew.budget.keep(BYTES_OF_COLUMN * width(first.text(), start, delimiter))?;
     let (layout, start) = head(first.text(), start, delimiter, options)
         .map_err(|(at, problem)| wrong_at(first.text(), at, problem).after(lines_before))?;
     let (first_at, layout) = (first.at, &layout);
@@ -45,30 +46,33 @@ pub(crate) fn read(mut blocks: Blocks, options: &CsvOptions, tab: Option<u8>, cr
     joined(parts, layout, format)
 }
 
+/// Bytes that a column takes by itself: its name, and what it is.
+const BYTES_OF_COLUMN: usize = 64;
+
 /// What is wrong, and at which byte.
 type Wrong = (usize, Problem);
 
 /// The layout of the file whose first record is at `start`, and the place of the first record of data.
 fn head(text: &[u8], start: usize, delimiter: u8, options: &CsvOptions) -> Result<(Layout, usize), Wrong> {
-    let (first, end) = record(text, start, delimiter);
+    let (first, end) = record(text, start, delimiter, usize::MAX);
     let end = end.map_err(|bad| (start, bad_quote(bad, format!("field {} of the first record", first.len()))))?;
     let has_header = match options.header {
         Header::Yes => true,
         Header::No => false,
         Header::Auto => {
             let second = after_blank_lines(text, end, delimiter);
-            let second = (second < text.len()).then(|| record(text, second, delimiter).0);
+            let second = (second < text.len()).then(|| record(text, second, delimiter, first.len()).0);
             sniff::has_header(&first, second.as_deref())
         }
     };
-    let width = first.len();
+    let columns = first.len();
     let names = if has_header {
         let not_text = |_| (start, Problem::Encoding { column: "the header".into() });
         Some(first.into_iter().map(String::from_utf8).collect::<Result<_, _>>().map_err(not_text)?)
     } else {
         None
     };
-    let layout = Layout::new(delimiter, width, names, options).map_err(|problem| (start, problem))?;
+    let layout = Layout::new(delimiter, columns, names, options).map_err(|problem| (start, problem))?;
     Ok((layout, if has_header { end } else { start }))
 }
 
@@ -124,7 +128,7 @@ fn records(text: &[u8], start: usize, layout: &Layout, part: &mut Part) -> Resul
             let Cell { content, end } =
                 cell(text, at, delimiter, &mut scratch).map_err(|bad| (at, bad_quote(bad, layout.called(k))))?;
             if text.get(end).is_some_and(|c| *c != expected) {
-                let (fields, delimiter) = (record(text, row, delimiter).0.len(), char::from(delimiter));
+                let (fields, delimiter) = (width(text, row, delimiter), char::from(delimiter));
                 return Err((row, Problem::Fields { fields, expected: last + 1, delimiter }));
             }
             take(content, k, layout, part).map_err(|problem| (at, problem))?;

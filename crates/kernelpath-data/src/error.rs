@@ -270,6 +270,15 @@ pub(crate) fn shown(piece: &[u8]) -> String {
     out
 }
 
+/// A name from a file for a message, not longer than [`QUOTED`].
+pub(crate) fn short(name: &str) -> String {
+    let mut out: String = name.chars().take(QUOTED).collect();
+    if out.len() < name.len() {
+        out.push('…');
+    }
+    out
+}
+
 /// What stops the reading of a file whose name is not known where it happens.
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -1,6 +1,6 @@
 //! Which column of a CSV file is what.
 
-use crate::error::Problem;
+use crate::error::{Problem, short};
 use crate::options::{Column, CsvOptions};
 
 /// What a column is.
@@ -75,7 +75,7 @@ impl Layout {
                 let mut places = names.filter(|(_, known)| *known == name).map(|(k, _)| k);
                 match (places.next(), places.next()) {
                     (Some(k), None) => return Ok(k),
-                    (Some(_), Some(_)) => return Err(Problem::Twice { name: name.clone() }),
+                    (Some(_), Some(_)) => return Err(Problem::Twice { name: short(name) }),
                     (None, _) => {}
                 }
                 match name.as_str() {
@@ -100,7 +100,7 @@ impl Layout {
             None => format!("{places}; no header names them"),
             Some(names) => {
                 let more = if names.len() > LISTED { ", …" } else { "" };
-                let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("{name:?}")).collect();
+                let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("{:?}", short(name))).collect();
                 format!("{places}; their names are {}{more}", listed.join(", "))
             }
         };
@@ -110,7 +110,7 @@ impl Layout {
     /// What messages call column `k`.
     pub fn called(&self, k: usize) -> String {
         match self.names.as_ref().and_then(|names| names.get(k)) {
-            Some(name) => format!("column {name:?}"),
+            Some(name) => format!("column {:?}", short(name)),
             None => format!("column {k} (counted from 0)"),
         }
     }

@@ -32,18 +32,21 @@ pub(crate) fn read(mut blocks: Blocks, options: &LibsvmOptions, crew: &Crew) -> 
     if let Some(columns) = options.columns
         && found > columns as u64
     {
-        // Only where the base was not known before: the largest index is one too large.
+        // The largest index is one too large: where the base was not known before, or no column was asked for.
         let at = parts.iter().zip(lines_before).find_map(|(part, before)| {
             part.largest.filter(|(index, _)| Some(*index) == largest).map(|(_, line)| before + line)
         });
-        let problem =
-            Problem::Index { index: largest.unwrap_or(0).to_string(), largest: columns as u64 - 1, why: ASKED };
+        let problem = Problem::Index {
+            index: largest.unwrap_or(0).to_string(),
+            largest: (columns as u64).saturating_sub(1),
+            why: ASKED,
+        };
         return Err(Failure::Line { line: at.unwrap_or(0), problem });
     }
     let columns = options.columns.unwrap_or(usize::try_from(found).unwrap_or(usize::MAX));
     // Where the base was known, the parts have it already.
     let shift = if options.base == Base::Auto { base } else { 0 };
-    joined(parts, columns, shift)
+    joined(parts, columns, shift, found <= 1 << 31)
 }
 
 const ASKED: &str = " with the number of columns that was asked for";
@@ -271,6 +274,9 @@ fn entry(text: &[u8], at: usize, previous: Option<u64>, rules: &Rules) -> Result
         }
         _ => {
             let value = &text[start..word_end(text, start)];
+            if value.is_empty() {
+                return Err(Stop::Wrong(at, Problem::Entry { entry: shown(&text[at..start]) }));
+            }
             let problem = Problem::Value { index, value: shown(value), why: number::refusal(value) };
             Err(Stop::Wrong(at, problem))
         }
@@ -314,12 +320,11 @@ fn no_label(word: &[u8], why: NotNumber) -> Problem {
     }
 }
 
-/// One table of all parts, with `shift` subtracted from the indices.
-fn joined(parts: Vec<Part>, columns: usize, shift: u64) -> Result<Table, Failure> {
+/// One table of all parts, with `shift` subtracted from the indices, which are narrow if all are below 2³¹ then.
+fn joined(parts: Vec<Part>, columns: usize, shift: u64, is_narrow: bool) -> Result<Table, Failure> {
     let rows = parts.iter().map(|part| part.ends.len()).sum();
     let stored = parts.iter().map(|part| part.values.len()).sum();
     let are_integers = parts.iter().all(|part| matches!(part.labels, NumericLabels::Integers(_)));
-    let is_narrow = parts.iter().all(|part| matches!(part.indices, ColumnIndices::I32(_)));
     let (mut integers, mut floats) = (Vec::new(), Vec::new());
     if are_integers {
         integers = join::with_room(rows)?;
@@ -341,6 +346,9 @@ fn joined(parts: Vec<Part>, columns: usize, shift: u64) -> Result<Table, Failure
         values.extend_from_slice(&part.values);
         match part.indices {
             ColumnIndices::I32(indices) if is_narrow => narrow.extend(indices.iter().map(|index| index - shift as i32)),
+            ColumnIndices::I64(indices) if is_narrow => {
+                narrow.extend(indices.iter().map(|index| (index - shift as i64) as i32));
+            }
             ColumnIndices::I32(indices) => wide.extend(indices.iter().map(|index| i64::from(*index) - shift as i64)),
             ColumnIndices::I64(indices) => wide.extend(indices.iter().map(|index| index - shift as i64)),
         }

@@ -498,6 +498,17 @@ fn more_memory(limit: Limit) -> &'static str {
     if limit == Limit::Machine { "or a machine with more memory" } else { "or raise the limit" }
 }
 
+/// The value of that name, where `names` are those of `values`.
+pub(crate) fn named<V: Copy>(
+    what: &'static str,
+    name: &str,
+    names: &'static [&'static str],
+    values: &[V],
+) -> Result<V> {
+    let known = names.iter().zip(values).find(|(known, _)| **known == name);
+    known.map(|(_, value)| *value).ok_or_else(|| Error::Unknown { what, name: name.into(), known: names })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -107,10 +107,10 @@ pub(crate) struct ModelArguments {
     pub noncrossing: bool,
     /// Half the width of the tube of support vector regression, in the unit of the labels; auto is 0.1 times their spread
     /// (the default).
-    #[arg(long, value_name = "EPSILON")]
+    #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     pub epsilon: Option<Length>,
     /// Where the Huber loss turns linear, in the unit of the labels; auto is their spread (the default).
-    #[arg(long, value_name = "DELTA")]
+    #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     pub delta: Option<Length>,
     /// Use a kernel at low rank, for many rows.
     #[arg(long)]
@@ -178,7 +178,7 @@ pub(crate) struct TuningArguments {
 #[command(next_help_heading = "The work")]
 pub(crate) struct WorkArguments {
     /// Largest relative duality gap of a model that counts as solved.
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tol: f64,
     /// Most steps of a solve (default: a million).
     #[arg(long, value_name = "STEPS")]
@@ -196,7 +196,7 @@ pub(crate) struct WorkArguments {
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
     /// Time that training may take. When it ends, the best of the models fitted by then is chosen.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub time_budget: Option<f64>,
     /// Seed of folds, bandwidth and landmarks.
     #[arg(long, default_value_t = 0)]

@@ -22,31 +22,31 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     output::print(&if arguments.json { format!("{document:#}\n") } else { text(&document) })
 }
 
-/// The heads of the document, then what the fit found out, then the arrays.
+/// What the model is, its parameters, what the fit found out, and the arrays.
 fn text(document: &Value) -> String {
     let mut heads = Table::plain();
-    let mut push = |name: &str, value: String| {
-        if !value.is_empty() {
-            heads.push([name.to_string(), value]);
-        }
-    };
-    push("estimator", shown(&document["estimator"]));
-    push("written by", format!("kernelpath {}, format {}", shown(&document["library"]), shown(&document["format"])));
-    push("kernel", shown(&document["kernel"]));
-    push("columns", shown(&document["width"]));
-    push("outputs", shown(&document["outputs"]));
-    for (name, value) in document["parameters"].as_object().into_iter().flatten() {
-        push(name, shown(value));
-    }
-    for (name, value) in document["attributes"].as_object().into_iter().flatten() {
-        push(name, shown(value));
+    heads.push(["estimator".to_string(), shown(&document["estimator"])]);
+    let written = format!("kernelpath {}, format {}", shown(&document["library"]), shown(&document["format"]));
+    heads.push(["written by".to_string(), written]);
+    for (name, key) in [("kernel", "kernel"), ("columns", "width"), ("outputs", "outputs")] {
+        heads.push([name.to_string(), shown(&document[key])]);
     }
     let mut arrays = Table::new(["array", "type", "shape"]);
     for (name, array) in document["arrays"].as_object().into_iter().flatten() {
         let shape: Vec<String> = array["shape"].as_array().into_iter().flatten().map(shown).collect();
         arrays.push([name.clone(), shown(&array["type"]), shape.join(" × ")]);
     }
-    format!("{}\n{}", heads.text(), arrays.text())
+    let parts = [named("parameter", &document["parameters"]), named("attribute", &document["attributes"]), arrays];
+    parts.iter().fold(heads.text(), |text, part| format!("{text}\n{}", part.text()))
+}
+
+/// The entries of an object that have a value.
+fn named(what: &str, object: &Value) -> Table {
+    let mut table = Table::new([what, "value"]);
+    for (name, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        table.push([name.clone(), shown(value)]);
+    }
+    table
 }
 
 /// A value on one line.

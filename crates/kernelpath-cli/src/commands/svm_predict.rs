@@ -13,9 +13,9 @@ use crate::libsvm::{PREDICT_USAGE, PredictLetters, errors, general};
 use crate::{data, labels, models, output};
 
 pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> {
-    if words.is_empty() {
+    if words.is_empty() || words == ["--help"] {
         output::print(PREDICT_USAGE)?;
-        return Ok(FAILED);
+        return Ok(if words.is_empty() { FAILED } else { 0 });
     }
     let letters = PredictLetters::parse(words)?;
     models::check_folder(&letters.output)?;
@@ -117,12 +117,14 @@ fn classes(
         }
         let probabilities = predictor.predict_proba(*rows, Hardware::default())?;
         let names: Vec<String> = known.iter().map(labels::text).collect();
-        text.push_str(&format!("labels {}\n", names.join(" ")));
+        let order = order(letters, &names)?;
+        let ordered: Vec<&str> = order.iter().map(|c| &*names[*c]).collect();
+        text.push_str(&format!("labels {}\n", ordered.join(" ")));
         let mut predicted = Vec::with_capacity(rows.nrows());
         for row in probabilities.chunks_exact(known.len()) {
             // Of equal probabilities, the first.
-            let best = row.iter().enumerate().fold(0, |best, (c, p)| if *p > row[best] { c } else { best });
-            let each: Vec<String> = row.iter().map(|p| general(*p, 6)).collect();
+            let best = order.iter().fold(order[0], |best, c| if row[*c] > row[best] { *c } else { best });
+            let each: Vec<String> = order.iter().map(|c| general(row[*c], 6)).collect();
             text.push_str(&format!("{} {}\n", names[best], each.join(" ")));
             predicted.push(known[best].clone());
         }
@@ -142,6 +144,23 @@ fn classes(
     let percent = general(100.0 * correct as f64 / total as f64, 6);
     said.push_str(&format!("Accuracy = {percent}% ({correct}/{total}) (classification)\n"));
     Ok((text, said))
+}
+
+/// The places of the classes in the order of the model file: a file of LIBSVM has that of its training data.
+fn order(letters: &PredictLetters, names: &[String]) -> Result<Vec<usize>, Failure> {
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    if models::is_text(&letters.model) {
+        let text = models::text(&letters.model)?;
+        let text = String::from_utf8_lossy(&text);
+        let written: Vec<&str> = text
+            .lines()
+            .take_while(|line| line.trim() != "SV")
+            .find_map(|line| line.strip_prefix("label "))
+            .map(|line| line.split_whitespace().collect())
+            .unwrap_or_default();
+        order.sort_by_key(|c| written.iter().position(|label| *label == names[*c]));
+    }
+    Ok(order)
 }
 
 fn numbers(

@@ -9,7 +9,7 @@ use kernelpath::{
 };
 use kernelpath_data::{Base, Format, LibsvmOptions, Options, Table};
 
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{FAILED, Failure};
 use crate::fitted::Fitted;
 use crate::libsvm::{TRAIN_USAGE, TrainLetters, errors, general};
 use crate::models::{self, Kind};
@@ -22,9 +22,9 @@ const FOLDS: usize = 5;
 const GAP: f64 = 1e-3;
 
 pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> {
-    if words.is_empty() {
+    if words.is_empty() || words == ["--help"] {
         output::print(TRAIN_USAGE)?;
-        return Ok(crate::failure::FAILED);
+        return Ok(if words.is_empty() { FAILED } else { 0 });
     }
     let letters = TrainLetters::parse(words)?;
     let target = if letters.folds.is_some() { None } else { Some(letters.model_file()?) };
@@ -40,9 +40,8 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
         None => table.rows.view()?,
     };
     let fitted = progress::shown(control, letters.is_quiet, || fit(&letters, &table, &rows, control))?;
-    if control.check().is_err() {
-        return Ok(INTERRUPTED);
-    }
+    // What was interrupted leaves nothing behind.
+    control.check()?;
     let mut saved = fitted.saved();
     saved.label_type = table.labels.as_ref().filter(|_| !letters.is_regression).map(crate::labels::type_of);
     let said = said(&letters, &fitted, &saved, &table)?;
@@ -54,7 +53,7 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
     }
     if let Some(path) = target {
         let kind = if path.extension().is_some_and(|end| end == "kpath") { Kind::Kernelpath } else { Kind::Libsvm };
-        models::write(&saved, &path, kind, false)?;
+        models::keep(&saved, &path, kind)?;
     }
     if let Some(machine) = saved.machines.iter().find(|machine| machine.status != "converged") {
         let gap = general(machine.gap, 2);
@@ -160,10 +159,10 @@ fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Tab
         out.push_str(&format!("optimization finished, #iter = {}\n", refit.steps));
         if letters.weights.is_empty() {
             let share = beta.iter().map(|beta| beta.abs()).sum::<f64>() / (machine.c * beta.len() as f64);
-            out.push_str(&format!("nu = {}\n", general(share, 6)));
+            out.push_str(&format!("nu = {share:.6}\n"));
         }
         let rho = sign(m, fit, saved, table) * saved.predictor.intercepts()[m];
-        out.push_str(&format!("obj = {}, rho = {}\n", general(-machine.dual, 7), general(rho, 6)));
+        out.push_str(&format!("obj = {:.6}, rho = {rho:.6}\n", -machine.dual));
         out.push_str(&format!("nSV = {n_support}, nBSV = {bounded}\n"));
     }
     if !letters.is_regression {

@@ -20,8 +20,12 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
     check(arguments)?;
     let settings = Settings::new(arguments)?;
     let target = arguments.output.as_deref().map(|path| Ok::<_, Failure>((path, Kind::of(path)?))).transpose()?;
-    if let Some((path, _)) = target {
+    if let Some((path, kind)) = target {
         models::check_folder(path)?;
+        if kind == Kind::Libsvm && arguments.model.scale.is_some() {
+            let message = "--scale: a .model file of LIBSVM has no place for a scaling; write a .kpath or .onnx file";
+            return Err(Failure::input(message));
+        }
     }
     let table = data::read(&arguments.data, &arguments.data_options, settings.threads, None, control)?;
     let labels = data::needed(&table, &arguments.data)?;
@@ -62,7 +66,7 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
     saved.label_type = arguments.task.is_of_classes().then(|| labels::type_of(labels));
     saved.predictor.scaling = scaling;
     if let Some((path, kind)) = target {
-        models::write(&saved, path, kind, false)?;
+        models::keep(&saved, path, kind)?;
     }
     let summary = Summary::new(&fitted, &saved, settings.tol, scoring(arguments, &settings).into());
     tell(arguments, &summary, &saved, &table)?;

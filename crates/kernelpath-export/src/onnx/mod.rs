@@ -118,3 +118,6 @@ fn write_numbers(graph: &mut Graph, values: &Value, columns: usize, is_one: bool
         graph.output(&values, "values", float, &[None, Some(columns)], "what predict returns");
     }
 }
+
+#[cfg(test)]
+mod tests;

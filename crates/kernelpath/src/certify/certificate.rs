@@ -10,11 +10,11 @@
 //! eigenvalue. If it has one, D(θ) bounds nothing, and the models have no certificate (see `definite.rs`).
 
 use crate::error::Result;
-use crate::kernel::accuracy::{KernelError, STANDARD_ERRORS, feature_error};
+use crate::kernel::accuracy::{KernelError, STANDARD_ERRORS};
 use crate::loss::intercept::best_intercept;
 use crate::loss::scalar::Loss;
 use crate::numeric::parallel;
-use crate::numeric::simd::{dot, sum_in_lanes};
+use crate::numeric::simd::{dot, sum_of_rows, within};
 
 /// Objective values and gap of a model, as computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -148,40 +148,13 @@ pub fn certify(
 }
 
 /// θ = 0 is feasible, too, and D(0) = 0: no dual value is below that.
-fn or_zero(dual: f64) -> f64 {
+pub(super) fn or_zero(dual: f64) -> f64 {
     if dual > 0.0 { dual } else { 0.0 }
 }
 
 /// Kθ of each θ, if there is one.
 fn images(thetas: &[&[f64]], k_times: impl Fn(&[&[f64]]) -> Result<Vec<Vec<f64>>>) -> Result<Vec<Vec<f64>>> {
     if thetas.is_empty() { Ok(Vec::new()) } else { k_times(thetas) }
-}
-
-/// A model on features, K = ZZᵀ, to be judged: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ.
-pub(crate) struct FeatureClaim<'a> {
-    /// C·wᵢ.
-    pub weight: &'a [f64],
-    pub w: &'a [f64],
-    pub b: f64,
-    /// Zw.
-    pub f: &'a [f64],
-    /// The dual point, which must be [feasible].
-    pub theta: &'a [f64],
-    /// Zᵀθ.
-    pub image: &'a [f64],
-}
-
-/// The certificate of a model on features; `error` holds that of each feature.
-pub(crate) fn certify_features(loss: Loss, y: &[f64], claim: &FeatureClaim, error: &[f64]) -> Certificate {
-    let FeatureClaim { weight, w, b, f, theta, image } = *claim;
-    let primal = losses(loss, y, weight, b, f) + 0.5 * dot(w, w);
-    let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image));
-    let spread = feature_error(w, error);
-    let ones = vec![1.0; y.len()];
-    // To first order errors of the features change P and D alike, by Σ θᵢ times that of (Zw)ᵢ: their difference does not
-    // show it.
-    let of_both = STANDARD_ERRORS * dot(theta, theta).sqrt() * spread;
-    Certificate::new(primal, dual, noise(loss, [y, weight, theta, theta, f, &ones], b, spread) + of_both)
 }
 
 /// Σ w L(y, f + b).
@@ -200,9 +173,7 @@ pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) 
         #[inline(always)]
         |loss, [y, w, t]| {
             let (lo, hi) = loss.domain(y);
-            // (NaN stays, and shows.)
-            let a = if t / w < lo { lo } else { t / w };
-            [weighted(w, loss.dual_value(y, if a > hi { hi } else { a }))]
+            [weighted(w, loss.dual_value(y, within(t / w, lo, hi)))]
         },
     )[0]
 }
@@ -213,7 +184,7 @@ pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) 
 /// With θ = β, P − D is a sum over rows of terms C·w (L(f + b) + L*(−β/(C·w))) + βf, whose slope in f is what β misses of
 /// C·w times a slope of the loss: nothing at the optimum, but for rows at a kink. Beside that, f + b − y is rounded, each
 /// term of the sums is, and what Σθ misses of 0 counts b times.
-fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f64 {
+pub(super) fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f64 {
     let [variance, surplus] = loss.sum(
         columns,
         #[inline(always)]
@@ -250,13 +221,11 @@ fn slopes(loss: Loss, y: &[f64], claim: Claim) -> Vec<f64> {
     let Claim { weight, b, k_beta, .. } = claim;
     let b = best_intercept(loss, y, weight, k_beta, b);
     let mut theta = vec![0.0; y.len()];
-    loss.vectorised(
+    loss.fill(
+        [y, weight, k_beta],
+        [&mut theta],
         #[inline(always)]
-        |loss| {
-            for (((theta, &y), &w), &f) in theta.iter_mut().zip(y).zip(weight).zip(k_beta) {
-                *theta = weighted(w, loss.pull(y, f + b));
-            }
-        },
+        |loss, [y, w, f]| [weighted(w, loss.pull(y, f + b))],
     );
     feasible(loss, y, weight, &theta)
 }
@@ -269,23 +238,20 @@ pub(crate) fn weighted(w: f64, value: f64) -> f64 {
 
 /// θ in the box with Σθ = 0 to rounding: 0 is in every box, so shrinking keeps feasibility.
 pub(crate) fn feasible(loss: Loss, y: &[f64], weight: &[f64], beta: &[f64]) -> Vec<f64> {
-    let mut theta = beta.to_vec();
-    let [positive, negative] = loss.vectorised(
+    let mut theta = vec![0.0; y.len()];
+    loss.fill(
+        [y, weight, beta],
+        [&mut theta],
         #[inline(always)]
-        |loss| {
-            for ((theta, &y), &w) in theta.iter_mut().zip(y).zip(weight) {
-                let (lo, hi) = loss.domain(y);
-                // (NaN stays, and shows.)
-                let above = if *theta < w * lo { w * lo } else { *theta };
-                let within = if above > w * hi { w * hi } else { above };
-                *theta = if w == 0.0 { 0.0 } else { within };
-            }
-            sum_in_lanes(
-                [&theta],
-                #[inline(always)]
-                |[t]| [t.max(0.0), (-t).max(0.0)],
-            )
+        |loss, [y, w, beta]| {
+            let (lo, hi) = loss.domain(y);
+            [weighted_by(w, within(beta, w * lo, w * hi))]
         },
+    );
+    let [positive, negative] = sum_of_rows(
+        [&theta],
+        #[inline(always)]
+        |[t]| [t.max(0.0), (-t).max(0.0)],
     );
     // Rounding of the sums themselves is no infeasibility (and is counted in the noise).
     if (positive - negative).abs() > 1e-15 * positive.max(negative) * (theta.len() as f64).sqrt() {

@@ -166,7 +166,7 @@ impl<K: Operator> Judge for Classes<'_, K> {
                 softmax.certify(&weight, coef, b, f, *largest_diagonal, settings.tol, k_times)?;
             let certificate = Certificate::new(primal, dual, softmax.noise(&weight, coef, b, f, roots, errors));
             let record = record(outcome, certificate, b.to_vec(), settings.tol);
-            Ok(Judged { record, is_constant: false, image: Vec::new() })
+            Ok(Judged::model(record))
         };
         models.iter().zip(errors.chunks_exact(softmax.classes)).map(judged).collect()
     }

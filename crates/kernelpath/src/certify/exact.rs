@@ -46,26 +46,20 @@ impl<'a, T: Entry> Shared<'a, T> {
         Ok(models.iter().zip(certificates).map(recorded).collect())
     }
 
-    /// The record of a model whose first record is not good enough.
-    ///
-    /// If the objective of a model is not finite, or rounding noise hides its gap, the best constant model (β = 0) takes
-    /// its place, provided that the constant model converged or that only its objective is finite. So every model that
-    /// was run has a finite gap, and a model of constant targets is exact.
+    /// The record of a model whose gap is not known at first.
     fn judge_again(&self, record: Record, model: &Model, control: &Control) -> Result<Judged> {
         // The gap may be hidden by the rounding noise of f alone: summed once more, in lanes, f has less noise.
         let lanes = KernelError { lanes: PADDING, ..self.error.clone() };
         let f = self.gram.times_in_lanes(model.coef, control)?;
         let again = self.records(&[Model { f: &f, ..*model }], &lanes, control)?.remove(0);
         if again.status == Status::Converged {
-            return Ok(Judged { record: again, is_constant: false, image: Vec::new() });
+            return Ok(Judged::model(again));
         }
         let zeros = vec![0.0; self.y.len()];
         let b = [constant_intercept(self.loss, &self.y, model.weight)];
         let constant = Model { coef: &zeros, f: &zeros, b: &b, ..*model };
         let other = self.records(&[constant], &self.error, control)?.remove(0);
-        let is_constant =
-            other.status == Status::Converged || other.certificate.is_finite() && !record.certificate.is_finite();
-        Ok(Judged { record: if is_constant { other } else { record }, is_constant, image: Vec::new() })
+        Ok(Judged::model(record).or_constant(other))
     }
 }
 
@@ -91,10 +85,7 @@ impl<T: Entry> Judge for Shared<'_, T> {
 
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {
         let judged = |(record, model): (Record, &Model)| {
-            if record.status != Status::Inaccurate && record.certificate.is_finite() {
-                return Ok(Judged { record, is_constant: false, image: Vec::new() });
-            }
-            self.judge_again(record, model, control)
+            if record.is_known() { Ok(Judged::model(record)) } else { self.judge_again(record, model, control) }
         };
         self.records(models, &self.error, control)?.into_iter().zip(models).map(judged).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::certify::record::{Outcome, Record};
+use crate::certify::record::{Outcome, Record, Status};
 use crate::error::Result;
 use crate::observe::Control;
 
@@ -33,6 +33,8 @@ pub(crate) struct Solution {
     pub coef: Vec<f64>,
     /// The intercept of each output.
     pub b: Vec<f64>,
+    /// f without the intercepts, if the solver knows it in double precision.
+    pub f: Option<Vec<f64>>,
     pub outcome: Outcome,
 }
 
@@ -57,6 +59,22 @@ pub(crate) struct Judged {
     pub is_constant: bool,
     /// On features, Zᵀθ of the θ that was judged; else empty.
     pub image: Vec<f64>,
+}
+
+impl Judged {
+    /// The record of the model itself.
+    pub fn model(record: Record) -> Self {
+        Self { record, is_constant: false, image: Vec::new() }
+    }
+
+    /// If nothing bounds the gap of a model, or rounding noise hides it, the best constant model takes its place,
+    /// provided that the constant model converged or that only its objective is finite. So every model that was run has a
+    /// finite gap, and a model of constant targets is exact.
+    pub fn or_constant(self, constant: Record) -> Self {
+        let is_known = constant.certificate.is_finite() && !self.record.certificate.is_finite();
+        let is_constant = constant.status == Status::Converged || is_known;
+        if is_constant { Self { record: constant, is_constant, ..self } } else { self }
+    }
 }
 
 /// The certificate of one kind of problem on one operator. It knows nothing of solvers.
@@ -146,10 +164,13 @@ impl<'a, J: Judge> Ledger<'a, J> {
         self.judge.tol()
     }
 
-    /// Recomputes f for all solutions of the batch in one product.
+    /// Computes f for all solutions of the batch in one product, unless it is known.
     pub fn recomputed(&self, mut solutions: Vec<Solution>) -> Result<Batch> {
-        let coefs: Vec<&[f64]> = solutions.iter().map(|solution| &solution.coef[..]).collect();
-        let fs = self.judge.values(&coefs, self.control)?;
+        let unknown = solutions.iter().filter(|solution| solution.f.is_none());
+        let coefs: Vec<&[f64]> = unknown.map(|solution| &solution.coef[..]).collect();
+        let mut products = self.judge.values(&coefs, self.control)?.into_iter();
+        let fs: Vec<Vec<f64>> =
+            solutions.iter_mut().filter_map(|solution| solution.f.take().or_else(|| products.next())).collect();
         for (solution, f) in solutions.iter_mut().zip(&fs) {
             let weight = &self.problems[solution.problem].weight;
             solution.b = self.judge.intercepts(weight, f, std::mem::take(&mut solution.b));
@@ -163,7 +184,7 @@ impl<'a, J: Judge> Ledger<'a, J> {
     pub fn settle(&self, batch: Batch, mut seen: impl FnMut(usize, &Judged)) -> Result<()> {
         let Batch { solutions, fs, thetas } = batch;
         let mut models = Vec::with_capacity(solutions.len());
-        for ((Solution { problem, c, coef, b, outcome }, f), theta) in solutions.iter().zip(&fs).zip(&thetas) {
+        for ((Solution { problem, c, coef, b, outcome, .. }, f), theta) in solutions.iter().zip(&fs).zip(&thetas) {
             let (weight, c) = (&self.problems[*problem].weight, self.cs[*c]);
             models.push(Model { weight, c, coef, b, f, theta, outcome: *outcome });
         }

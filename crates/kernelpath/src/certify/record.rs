@@ -3,7 +3,7 @@
 use crate::certify::certificate::Certificate;
 
 /// How a solve ended. Stopping early is a status with a valid gap, never an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Status {
     /// The certified gap is at most the tolerance.
     Converged,
@@ -14,6 +14,7 @@ pub enum Status {
     /// The time budget ended during this solve.
     TimeLimit,
     /// The time budget ended before this solve.
+    #[default]
     NotRun,
     /// The gap is lost in rounding: its noise is larger than the tolerance, or it is below 0 by more than its noise.
     Inaccurate,
@@ -49,7 +50,7 @@ impl Default for Settings {
 }
 
 /// What a solver returns besides the point.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Outcome {
     pub status: Status,
     pub steps: usize,
@@ -69,6 +70,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether the gap is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.status != Status::Inaccurate && self.certificate.is_finite()
+    }
+
     /// Of a model with that many values per row that was not run.
     pub(crate) fn not_run(outputs: usize) -> Self {
         Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: vec![f64::NAN; outputs] }

@@ -1,14 +1,16 @@
 //! The certificates of one loss on features, K = ZZᵀ.
 
-use crate::certify::certificate::{FeatureClaim, certify_features, feasible};
+use crate::certify::certificate::{Certificate, dual_losses, feasible, losses, noise, or_zero};
 use crate::certify::ledger::{Judge, Judged, Model};
-use crate::certify::record::{Settings, Status, record};
+use crate::certify::record::{Record, Settings, record};
 use crate::error::Result;
+use crate::kernel::accuracy::{STANDARD_ERRORS, feature_error};
 use crate::loss::intercept::{constant_intercept, middle_intercept};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design};
 use crate::numeric::parallel;
+use crate::numeric::simd::dot;
 use crate::observe::Control;
 
 /// What all problems of one loss on one set of features share.
@@ -25,23 +27,31 @@ impl<T: Working> OnFeatures<'_, T> {
     /// The record of a model, with the image Zᵀθ of its dual point; or that of the best constant model, if more is known
     /// of it.
     fn judged(&self, model: &Model, weight: &[f64], theta: &[f64], image: Vec<f64>) -> Judged {
-        let (tol, b) = (self.settings.tol, model.b);
-        let claim = FeatureClaim { weight, w: model.coef, b: b[0], f: model.f, theta, image: &image };
-        let certificate = certify_features(self.loss, self.y, &claim, self.errors);
-        let first = record(model.outcome, certificate, b.to_vec(), tol);
-        if first.certificate.is_finite() && first.status != Status::Inaccurate {
-            return Judged { record: first, is_constant: false, image };
+        let first = self.recorded(model, weight, theta, &image);
+        let known = first.is_known();
+        let judged = Judged { image, ..Judged::model(first) };
+        if known {
+            return judged;
         }
-        let b = constant_intercept(self.loss, self.y, weight);
+        let b = [constant_intercept(self.loss, self.y, weight)];
         let (zeros, none) = (vec![0.0; self.y.len()], vec![0.0; model.coef.len()]);
-        let constant = FeatureClaim { weight, w: &none, b, f: &zeros, theta: &zeros, image: &none };
-        let certificate = certify_features(self.loss, self.y, &constant, self.errors);
-        let other = record(model.outcome, certificate, vec![b], tol);
-        let is_known = certificate.is_finite() && !first.certificate.is_finite();
-        if other.status == Status::Converged || is_known {
-            return Judged { record: other, is_constant: true, image: none };
-        }
-        Judged { record: first, is_constant: false, image }
+        let constant = Model { coef: &none, f: &zeros, b: &b, ..*model };
+        judged.or_constant(self.recorded(&constant, weight, &zeros, &none))
+    }
+
+    /// The record of a model: f = Zw and ½‖w‖² take the place of Kβ and ½βᵀKβ. θ must be [feasible].
+    fn recorded(&self, model: &Model, weight: &[f64], theta: &[f64], image: &[f64]) -> Record {
+        let (&Self { loss, y, errors, .. }, &Model { coef: w, f, outcome, .. }) = (self, model);
+        let b = model.b[0];
+        let primal = losses(loss, y, weight, b, f) + 0.5 * dot(w, w);
+        let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dot(image, image));
+        let spread = feature_error(w, errors);
+        let ones = vec![1.0; y.len()];
+        // To first order errors of the features change P and D alike, by Σ θᵢ times that of (Zw)ᵢ: their difference does
+        // not show it.
+        let of_both = STANDARD_ERRORS * dot(theta, theta).sqrt() * spread;
+        let noise = noise(loss, [y, weight, theta, theta, f, &ones], b, spread) + of_both;
+        record(outcome, Certificate::new(primal, dual, noise), vec![b], self.settings.tol)
     }
 }
 

@@ -116,49 +116,50 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
     }
     let n = request.x.nrows();
     check_targets(task, n)?;
-    let rows = task.y.len();
     if task.objective == Objective::Multinomial {
-        return check_classes(task, request);
+        check_classes(task, request)?;
     }
+    check_learned(task, None, &|_| 1.0)?;
     if !task.objective.is_classification() {
-        return if (0..rows).any(|k| task.weight(k) > 0.0) { Ok(()) } else { Err(Error::NoWeight) };
+        return Ok(());
     }
-    let both = |count: &dyn Fn(usize) -> f64, fold: Option<usize>| {
-        let learned = || (0..rows).filter(|&k| task.weight(k) * count(k) > 0.0);
-        match learned().next() {
-            None => Err(Error::NoWeight),
-            Some(first) if learned().all(|k| task.y[k] == task.y[first]) => {
-                Err(Error::OneClass { fold, rows: learned().count() })
+    if request.folds == Folds::LeaveOneOut {
+        for class in [-1.0, 1.0] {
+            let mut of_class = (0..task.y.len()).filter(|&k| task.y[k] == class && task.weight(k) > 0.0);
+            if let (Some(k), None) = (of_class.next(), of_class.next()) {
+                return Err(Error::OneClass { fold: Some(task.row(k)), rows: task.y.len() - 1 });
             }
-            Some(_) => Ok(()),
-        }
-    };
-    both(&|_| 1.0, None)?;
-    match &request.folds {
-        Folds::None => Ok(()),
-        Folds::LeaveOneOut => {
-            for class in [-1.0, 1.0] {
-                let mut of_class = (0..rows).filter(|&k| task.y[k] == class && task.weight(k) > 0.0);
-                if let (Some(k), None) = (of_class.next(), of_class.next()) {
-                    return Err(Error::OneClass { fold: Some(task.row(k)), rows: rows - 1 });
-                }
-            }
-            Ok(())
-        }
-        Folds::Splits(folds) => {
-            for (f, fold) in folds.iter().enumerate() {
-                let count = counts(n, &fold.train);
-                both(&|k| count[task.row(k)], Some(f))?;
-            }
-            Ok(())
         }
     }
+    for (k, fold) in request.folds.splits().iter().enumerate() {
+        let count = counts(n, &fold.train);
+        check_learned(task, Some(k), &|i| count[i])?;
+    }
+    Ok(())
 }
 
-/// Refuses targets that are not classes counted from 0, and folds without a row of some class: the intercept of that
-/// class would go to −∞, and there would be no optimum.
+/// Refuses a model that would learn from no row or, for a classifier, not from every class: the intercept of a missing
+/// class would go to −∞, and there would be no optimum. Row i of X counts `count(i)` times.
+fn check_learned(task: &Task, fold: Option<usize>, count: &dyn Fn(usize) -> f64) -> Result<()> {
+    let learned: Vec<usize> = (0..task.y.len()).filter(|&k| task.weight(k) * count(task.row(k)) > 0.0).collect();
+    if task.objective == Objective::Multinomial {
+        let classes = task.outputs();
+        let mut there = vec![false; classes];
+        learned.iter().for_each(|&k| there[task.y[k] as usize] = true);
+        let missing = there.iter().position(|there| !there);
+        return missing.map_or(Ok(()), |class| Err(Error::NoClass { fold, class, classes }));
+    }
+    let Some(&first) = learned.first() else { return Err(Error::NoWeight) };
+    let are_alike = learned.iter().all(|&k| task.y[k] == task.y[first]);
+    if are_alike && task.objective.is_classification() {
+        return Err(Error::OneClass { fold, rows: learned.len() });
+    }
+    Ok(())
+}
+
+/// Refuses what the multinomial loss cannot learn from: a part of the rows, classes without any row, or one class.
 fn check_classes(task: &Task, request: &Request) -> Result<()> {
-    let n = request.x.nrows();
+    let (n, classes) = (request.x.nrows(), task.outputs());
     if task.rows.is_some() {
         return Err(Error::Length {
             what: "the rows of a task with the multinomial loss",
@@ -167,33 +168,16 @@ fn check_classes(task: &Task, request: &Request) -> Result<()> {
             why: "it learns from all rows: leave `rows` out",
         });
     }
-    let classes = task.outputs();
     if classes > n {
         let mut there: Vec<bool> = vec![false; n];
         task.y.iter().filter(|y| **y < n as f64).for_each(|&y| there[y as usize] = true);
         let class = there.iter().position(|there| !there).unwrap_or(n);
         return Err(Error::NoClass { fold: None, class, classes });
     }
-    let each_class = |fold: Option<usize>, count: &dyn Fn(usize) -> f64| {
-        let mut total = vec![0.0; classes];
-        (0..n).for_each(|i| total[task.y[i] as usize] += task.weight(i) * count(i));
-        match total.iter().position(|w| *w == 0.0) {
-            Some(class) => Err(Error::NoClass { fold, class, classes }),
-            None => Ok(()),
-        }
-    };
-    each_class(None, &|_| 1.0)?;
     if classes < 2 {
         return Err(Error::OneClass { fold: None, rows: n });
     }
-    if request.folds == Folds::LeaveOneOut {
-        return Err(Error::NoLeaveOneOut);
-    }
-    for (k, fold) in request.folds.splits().iter().enumerate() {
-        let count = counts(n, &fold.train);
-        each_class(Some(k), &|i| count[i])?;
-    }
-    Ok(())
+    if request.folds == Folds::LeaveOneOut { Err(Error::NoLeaveOneOut) } else { Ok(()) }
 }
 
 /// Fails on an empty grid and on values that are not positive numbers.

@@ -1,5 +1,7 @@
 //! Values of C that repeat are fitted once.
 
+use std::collections::HashMap;
+
 use crate::error::{Error, Result};
 use crate::fit::result::PathFit;
 
@@ -12,25 +14,14 @@ pub(crate) struct Distinct {
 
 impl Distinct {
     pub fn of(cs: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..cs.len()).collect();
-        order.sort_by(|&a, &b| cs[a].total_cmp(&cs[b]).then(a.cmp(&b)));
-        // For each given value, the position where an equal one appears for the first time.
-        let mut first = vec![0; cs.len()];
-        for equal in order.chunk_by(|&a, &b| cs[a] == cs[b]) {
-            for &k in equal {
-                first[k] = equal[0];
-            }
-        }
-        let mut place = vec![0; cs.len()];
-        let mut distinct = Vec::with_capacity(cs.len());
-        for k in 0..cs.len() {
-            if first[k] == k {
-                place[k] = distinct.len();
-                distinct.push(cs[k]);
-            } else {
-                place[k] = place[first[k]];
-            }
-        }
+        let (mut distinct, mut known) = (Vec::with_capacity(cs.len()), HashMap::new());
+        let mut place_of = |c: &f64| {
+            *known.entry(c.to_bits()).or_insert_with(|| {
+                distinct.push(*c);
+                distinct.len() - 1
+            })
+        };
+        let place = cs.iter().map(&mut place_of).collect();
         Self { cs: distinct, place }
     }
 
@@ -63,15 +54,12 @@ impl Distinct {
     }
 }
 
-/// Fits every distinct C once. `fit` gets the distinct values if some of `cs` are repeated, and `None` if `cs` are
-/// distinct already.
-pub(crate) fn each_once(cs: &[f64], fit: impl Fn(Option<&[f64]>) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
+/// Fits every distinct C once.
+pub(crate) fn each_once(cs: &[f64], fit: impl Fn(&[f64]) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
     let distinct = Distinct::of(cs);
-    if distinct.cs.len() == cs.len() {
-        return fit(None);
-    }
-    let fits = fit(Some(&distinct.cs)).map_err(|error| distinct.restored(error))?;
-    Ok(fits.into_iter().map(|fit| distinct.spread_fit(fit)).collect())
+    let fits = fit(&distinct.cs).map_err(|error| distinct.restored(error))?;
+    let are_all = distinct.cs.len() == cs.len();
+    Ok(if are_all { fits } else { fits.into_iter().map(|fit| distinct.spread_fit(fit)).collect() })
 }
 
 #[cfg(test)]

@@ -1,12 +1,7 @@
 //! Values at held-out rows, for machines that each learn from a part of the rows, like those of pairs of classes.
-//!
-//! Units that the same machines learn from, such as the rows of a class, form a group. Their part of the kernel matrix
-//! is multiplied with the coefficients of all these machines at once: it is read once for all of them, and there are
-//! enough columns for a product of matrices.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use std::collections::HashMap;
 
 use crate::certify::exact::distinct;
 use crate::certify::ledger::Kept;
@@ -17,147 +12,47 @@ use crate::numeric::memory;
 use crate::numeric::parallel;
 use crate::observe::Control;
 
-/// Rows of a block, few enough that their entries for a group stay in the second cache.
+/// Rows of a block, few enough that their entries for a machine stay in the second cache.
 const HELD_OUT_ROWS: usize = 128;
 
-/// Units that the same machines learn from.
-pub(crate) struct Group {
-    units: Vec<usize>,
-    members: Vec<Member>,
-}
-
-/// A machine, and for each of the group's units its place among the machine's own units.
-struct Member {
-    machine: usize,
-    places: Vec<usize>,
-}
-
-/// The groups of machines, in the order of their first unit. `owns` holds the units that each machine learns from.
-pub(crate) fn groups(owns: &[&[usize]]) -> Vec<Group> {
-    let n = owns.iter().filter_map(|own| own.last()).max().map_or(0, |last| last + 1);
-    let mut learners: Vec<Vec<(usize, usize)>> = vec![Vec::new(); n];
-    for (machine, own) in owns.iter().enumerate() {
-        for (place, &unit) in own.iter().enumerate() {
-            learners[unit].push((machine, place));
-        }
-    }
-    let mut groups: Vec<Group> = Vec::new();
-    let mut of_machines: HashMap<Vec<usize>, usize> = HashMap::new();
-    for (unit, learners) in learners.into_iter().enumerate() {
-        let machines: Vec<usize> = learners.iter().map(|(machine, _)| *machine).collect();
-        let at = *of_machines.entry(machines).or_insert_with_key(|machines| {
-            let member = |&machine: &usize| Member { machine, places: Vec::new() };
-            groups.push(Group { units: Vec::new(), members: machines.iter().map(member).collect() });
-            groups.len() - 1
-        });
-        groups[at].units.push(unit);
-        for (member, (_, place)) in groups[at].members.iter_mut().zip(learners) {
-            member.places.push(place);
-        }
-    }
-    groups
-}
-
-/// The coefficients of a group's units. Units whose coefficient is 0 in all models are left out.
-struct Factor {
-    units: Vec<usize>,
-    /// One column per distinct model, machine after machine.
-    right: Vec<f64>,
-    /// For each machine, where its columns start among all columns, and how many it has.
-    columns: Vec<(usize, usize)>,
-}
-
-/// `[machine][c][row]`: f at the units `wanted`, from what was kept of each machine; NaN where not run.
+/// `[c][row]`: the values of a machine, which learned from the units `own`, at the units `wanted`; NaN where not run.
 pub(crate) fn held_out<T: Entry>(
     gram: &Gram<T>,
-    groups: &[Group],
-    machines: &[&Kept],
+    own: &[usize],
+    machine: &Kept,
     wanted: &[usize],
     control: &Control,
-) -> Result<Vec<Vec<Vec<f64>>>> {
-    let run: Vec<Vec<usize>> =
-        machines.iter().map(|kept| (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect()).collect();
-    let models: Vec<_> = (machines.iter().zip(&run))
-        .map(|(kept, run)| distinct(&run.iter().map(|&c| &kept.coef[c][..]).collect::<Vec<_>>()))
-        .collect();
-    let mut total = 0;
-    let columns: Vec<(usize, usize)> = (models.iter())
-        .map(|(distinct, _)| {
-            total += distinct.len();
-            (total - distinct.len(), distinct.len())
-        })
-        .collect();
-    let factors = parallel::try_map(groups, |group| factor(group, &models, &columns))?;
+) -> Result<Vec<Vec<f64>>> {
+    let run: Vec<usize> = (0..machine.coef.len()).filter(|&c| !machine.coef[c].is_empty()).collect();
+    let (models, model_of) = distinct(&run.iter().map(|&c| &machine.coef[c][..]).collect::<Vec<_>>());
+    // Units whose coefficient is 0 in all models are left out.
+    let used: Vec<usize> = (0..own.len()).filter(|&k| models.iter().any(|beta| beta[k] != 0.0)).collect();
+    let mut right = memory::with_room(used.len() * models.len(), "the coefficients of a machine")?;
+    models.iter().for_each(|beta| right.extend(used.iter().map(|&k| beta[k])));
     let blocks = parallel::try_map(wanted.chunks(HELD_OUT_ROWS), |rows| {
         control.check()?;
-        block(gram, &factors, rows, total)
-    })?;
-    let values = |machine: usize| {
-        let kept = machines[machine];
-        let mut f = vec![Vec::new(); kept.coef.len()];
-        for (&c, (model, ratio)) in run[machine].iter().zip(&models[machine].1) {
-            let column = columns[machine].0 + model;
-            f[c].reserve_exact(wanted.len());
-            for (rows, block) in wanted.chunks(HELD_OUT_ROWS).zip(&blocks) {
-                let products = &block[column * rows.len()..(column + 1) * rows.len()];
-                f[c].extend(products.iter().map(|product| ratio * product + kept.records[c].b[0]));
-            }
-        }
-        for f in &mut f {
-            f.resize(wanted.len(), f64::NAN);
-        }
-        f
-    };
-    Ok(parallel::map(0..machines.len(), values))
-}
-
-type Models<'a> = (Vec<&'a [f64]>, Vec<(usize, f64)>);
-
-fn factor(group: &Group, models: &[Models], columns: &[(usize, usize)]) -> Result<Factor> {
-    let of_unit = |k: usize| {
-        (group.members.iter()).flat_map(move |m| models[m.machine].0.iter().map(move |beta| beta[m.places[k]]))
-    };
-    let used: Vec<usize> = (0..group.units.len()).filter(|&k| of_unit(k).any(|beta| beta != 0.0)).collect();
-    let width: usize = group.members.iter().map(|member| models[member.machine].0.len()).sum();
-    let mut right = memory::with_room(used.len() * width, "the coefficients of all machines")?;
-    for member in &group.members {
-        for beta in &models[member.machine].0 {
-            right.extend(used.iter().map(|&k| beta[member.places[k]]));
-        }
-    }
-    let units = used.iter().map(|&k| group.units[k]).collect();
-    Ok(Factor { units, right, columns: group.members.iter().map(|member| columns[member.machine]).collect() })
-}
-
-/// Products of these rows of the matrix with all `total` models, column after column.
-fn block<T: Entry>(gram: &Gram<T>, factors: &[Factor], rows: &[usize], total: usize) -> Result<Vec<f64>> {
-    let m = rows.len();
-    let mut out: Vec<f64> = memory::zeros(m * total, "the values of all machines")?;
-    let (mut left, mut product) = (Vec::new(), Vec::new());
-    for Factor { units, right, columns } in factors.iter().filter(|factor| !factor.units.is_empty()) {
-        left.clear();
-        for &i in rows {
-            left.extend(units.iter().map(|&u| gram.get(i, u)));
-        }
-        let width = right.len() / units.len();
-        product.resize(m * width, 0.0);
+        let mut left: Vec<f64> = memory::with_room(rows.len() * used.len(), "the entries of held-out rows")?;
+        rows.iter().for_each(|&i| left.extend(used.iter().map(|&k| gram.get(i, own[k]))));
+        let mut products = memory::zeros(rows.len() * models.len(), "the values of a machine")?;
         matmul(
-            MatMut::from_column_major_slice_mut(&mut product, m, width),
-            Accum::Replace,
-            MatRef::from_row_major_slice(&left, m, units.len()),
-            MatRef::from_column_major_slice(right, units.len(), width),
+            MatMut::from_column_major_slice_mut(&mut products, rows.len(), models.len()),
+            Accum::Add,
+            MatRef::from_row_major_slice(&left, rows.len(), used.len()),
+            MatRef::from_column_major_slice(&right, used.len(), models.len()),
             1.0,
             Par::Seq,
         );
-        let mut rest = &product[..];
-        for &(first, count) in columns {
-            let (of_machine, others) = rest.split_at(count * m);
-            let sums = &mut out[first * m..(first + count) * m];
-            sums.iter_mut().zip(of_machine).for_each(|(sum, value)| *sum += value);
-            rest = others;
-        }
+        Ok(products)
+    })?;
+    let mut f = vec![vec![f64::NAN; wanted.len()]; machine.coef.len()];
+    for (&c, (model, ratio)) in run.iter().zip(&model_of) {
+        let products = blocks.iter().flat_map(|block: &Vec<f64>| {
+            let rows = block.len() / models.len();
+            &block[model * rows..(model + 1) * rows]
+        });
+        f[c].iter_mut().zip(products).for_each(|(f, product)| *f = ratio * product + machine.records[c].b[0]);
     }
-    Ok(out)
+    Ok(f)
 }
 
 #[cfg(test)]
@@ -193,10 +88,8 @@ mod tests {
                 Kept { records: (0..4).map(record).collect(), coef: beta, f, values }
             })
             .collect();
-        let found = groups(&owns);
-        assert_eq!(found.len(), 6);
-        let got = held_out(&gram, &found, &kept.iter().collect::<Vec<_>>(), &wanted, &control).unwrap();
-        for ((got, kept), own) in got.iter().zip(&kept).zip(&owns) {
+        for (kept, own) in kept.iter().zip(&owns) {
+            let got = held_out(&gram, own, kept, &wanted, &control).unwrap();
             assert!(got[0].iter().all(|f| f.is_nan()) && got[0].len() == wanted.len());
             for c in 1..4 {
                 for (&i, got) in wanted.iter().zip(&got[c]) {

@@ -115,10 +115,10 @@ fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usiz
         if task.rows.is_none() {
             whole = whole.max(solver);
         } else {
-            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1));
-            // Until all small tasks are solved, the coefficients of every model are kept; and so are a fold's products
-            // with the matrix.
-            numbers += (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+            // The coefficients of a task's models are kept until its held-out values are computed, and so are a fold's
+            // products with the matrix.
+            let kept = 8 * (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+            part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1) + kept);
         }
     }
     Ok(whole.max(threads * part) + 8 * numbers)

@@ -2,7 +2,7 @@
 
 use crate::data::rows::Rows;
 use crate::data::units::Units;
-use crate::error::{Error, Result};
+use crate::error::{Result, named};
 use crate::fit::request::{KernelChoice, Request};
 use crate::kernel::accuracy::STANDARD_ERRORS;
 use crate::kernel::gram::{Gram, single_is_enough};
@@ -31,12 +31,7 @@ impl Precision {
 
     /// The precision of that name.
     pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "float32" => Ok(Self::Single),
-            "float64" => Ok(Self::Double),
-            _ => Err(Error::Unknown { what: "dtype", name: name.into(), known: Self::NAMES }),
-        }
+        named("dtype", name, Self::NAMES, &[Self::Auto, Self::Single, Self::Double])
     }
 
     fn is_single(self, kernel: &KernelFn, x: &Rows, rows: &[usize], control: &Control) -> Result<bool> {

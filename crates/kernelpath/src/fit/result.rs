@@ -112,18 +112,15 @@ impl PathFit {
     }
 }
 
-/// The models of a task, row by row: what a [`PathFit`] is made from.
-pub(crate) struct Models {
-    pub solver: &'static str,
-    pub records: Vec<Vec<Record>>,
-    pub oof: Vec<Vec<Vec<f64>>>,
-    pub coef: Vec<Vec<f64>>,
-    pub path_seconds: f64,
-}
-
-/// The fit of a task, with the scores of its folds.
-pub(crate) fn path_fit(request: &Request, task: &Task, models: Models) -> PathFit {
-    let Models { solver, records, oof, coef, path_seconds } = models;
+/// The fit of a task with these models, with the scores of its folds.
+pub(crate) fn path_fit(
+    request: &Request,
+    task: &Task,
+    solver: &'static str,
+    records: Vec<Vec<Record>>,
+    oof: Vec<Vec<Vec<f64>>>,
+    coef: Vec<Vec<f64>>,
+) -> PathFit {
     let (n, outputs) = (request.x.nrows(), task.outputs());
     let test: Vec<Vec<usize>> = match &request.folds {
         Folds::None => Vec::new(),
@@ -166,7 +163,7 @@ pub(crate) fn path_fit(request: &Request, task: &Task, models: Models) -> PathFi
         gram_bytes: 0,
         planned_bytes: 0,
         kernel_seconds: 0.0,
-        path_seconds,
+        path_seconds: 0.0,
         timed_out,
         smallest_eigenvalue: None,
     }

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::certify::ledger::Kept;
+use crate::certify::ledger::{Kept, Problem};
 use crate::certify::record::Record;
 use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
@@ -17,8 +17,8 @@ use crate::fit::memory_plan;
 use crate::fit::placed::{Placed, units};
 use crate::fit::precision::is_single;
 use crate::fit::request::{KernelChoice, Request, Task};
-use crate::fit::result::{Models, PathFit, path_fit};
-use crate::fit::solved::Solved;
+use crate::fit::result::{PathFit, path_fit};
+use crate::fit::solved::{Found, Solved, problems};
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
 use crate::fit::with_matrix::{Origin, WithMatrix};
@@ -38,12 +38,13 @@ pub(crate) trait Ground: Sync {
     /// Whether the task is small: it is solved on one thread, side by side with others.
     fn is_alone(&self, task: &Task) -> bool;
     /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
-    /// [`held_out`](Self::held_out) computes these values for all tasks together.
+    /// [`held_out`](Self::held_out) computes these values.
     fn keeps_values(&self, task: &Task) -> bool;
-    fn solve(&self, request: &Request, task: &Task) -> Result<Solved>;
-    /// `[task][fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the
-    /// only "fold" is the refit, and its values are those at all rows.
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>>;
+    /// Solves the problems of a task, the refit first.
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found>;
+    /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the only
+    /// "fold" is the refit, and its values are those at all rows.
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>>;
     /// The coefficients of the refit, one for each row or landmark.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
     /// Makes the records of a problem hold for the kernel that was asked for.
@@ -76,10 +77,7 @@ pub(crate) trait Ground: Sync {
 /// # Ok::<(), kernelpath::Error>(())
 /// ```
 pub fn fit(request: &Request, control: &Control) -> Result<Vec<PathFit>> {
-    each_once(request.cs, |cs| match cs {
-        None => fit_each_once(request, control),
-        Some(cs) => fit_each_once(&Request { cs, ..request.clone() }, control),
-    })
+    each_once(request.cs, |cs| fit_each_once(&Request { cs, ..request.clone() }, control))
 }
 
 /// A fit whose C's are all different.
@@ -128,19 +126,11 @@ fn fit_matrix<T: Working>(
     let precision = epsilon::<T>(&kernel, &request.x);
     let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
     let kernel_seconds = started.elapsed().as_secs_f64();
-    let (decompositions, solver) = (Decompositions::default(), request.solver);
-    let ground = WithMatrix::<T, T> {
-        device,
-        gram: &gram,
-        units,
-        solver,
-        decompositions: &decompositions,
-        origin: None,
-        control,
-    };
+    let (gram, solver, decompositions) = (&gram, request.solver, &Decompositions::default());
+    let ground = WithMatrix::<T, T> { device, gram, units, solver, decompositions, origin: None, control };
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
-    let fits = fit_tasks(request, &ground, control)?;
+    let fits = fit_tasks(request, units, &ground, control)?;
     Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
 }
 
@@ -168,10 +158,10 @@ fn fit_features<T: Working>(
         let mut gram = features.product(control)?;
         gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
-        let (decompositions, origin) = (Decompositions::default(), Some(Origin { features: &features, nystrom }));
-        let ground =
-            WithMatrix { device, gram: &gram, units, solver, decompositions: &decompositions, origin, control };
-        fit_tasks(request, &ground, control)?
+        let (gram, decompositions) = (&gram, &Decompositions::default());
+        let origin = Some(Origin { features: &features, nystrom });
+        let ground = WithMatrix { device, gram, units, solver, decompositions, origin, control };
+        fit_tasks(request, units, &ground, control)?
     } else {
         // Features far from 0 would hide b.
         let mean = if scalar { features.centre() } else { vec![0.0; rank] };
@@ -179,7 +169,7 @@ fn fit_features<T: Working>(
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
         let ground = WithFeatures { device, design, errors, mean, nystrom, units, copied, control };
-        fit_tasks(request, &ground, control)?
+        fit_tasks(request, units, &ground, control)?
     };
     let gram_bytes = Features::<T>::bytes(units.len(), rank);
     let seconds: f64 = fits.iter().map(|fit| fit.path_seconds).sum();
@@ -190,26 +180,23 @@ fn fit_features<T: Working>(
 }
 
 /// Fits all tasks: those on all rows one after the other, each on all threads, then the small ones side by side.
-fn fit_tasks(request: &Request, ground: &impl Ground, control: &Control) -> Result<Vec<PathFit>> {
+fn fit_tasks(request: &Request, units: &Units, ground: &impl Ground, control: &Control) -> Result<Vec<PathFit>> {
     control.begin(Phase::Path, request.tasks.len() * request.cs.len() * request.problems());
     let tasks = &request.tasks;
     let (alone, together): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|&k| ground.is_alone(&tasks[k]));
-    let mut fits: Vec<(usize, PathFit)> = Vec::with_capacity(tasks.len());
-    for k in together {
-        let of_task = ground.solve(request, &tasks[k])?;
-        if ground.keeps_values(&tasks[k]) {
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, None)?));
-        } else {
-            let values = ground.held_out(request, std::slice::from_ref(&of_task))?.remove(0);
-            fits.push((k, assemble(request, &tasks[k], ground, of_task, Some(values))?));
-        }
-    }
-    let solved = parallel::try_map(&alone, |&k| ground.solve(request, &tasks[k]))?;
-    let values = if solved.is_empty() { Vec::new() } else { ground.held_out(request, &solved)? };
-    let assembled = parallel::try_map(alone.into_iter().zip(solved).zip(values), |((k, solved), values)| {
-        Ok((k, assemble(request, &tasks[k], ground, solved, Some(values))?))
-    })?;
-    fits.extend(assembled);
+    let fit_task = |k: usize| {
+        let (task, started) = (&tasks[k], Instant::now());
+        let (placed, keeps_values) = (Placed::new(task, units), ground.keeps_values(task));
+        let problems = problems(request, task, (&placed, units), keeps_values);
+        let (method, mut folds, left_out) = ground.solve(request, task, &placed, &problems)?;
+        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
+        let seconds = started.elapsed().as_secs_f64();
+        let solved = Solved { placed, weight, method, refit, folds, left_out, seconds };
+        let values = if keeps_values { None } else { Some(ground.held_out(request, &solved)?) };
+        Ok((k, assemble(request, task, ground, solved, values)?))
+    };
+    let mut fits = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
+    fits.extend(parallel::try_map(alone, fit_task)?);
     fits.sort_by_key(|(k, _)| *k);
     Ok(fits.into_iter().map(|(_, fit)| fit).collect())
 }
@@ -249,6 +236,5 @@ fn assemble(
         oof = values.unwrap_or(oof);
     }
     records.push(refit.records);
-    let models = Models { solver: method.name(), records, oof, coef, path_seconds: seconds };
-    Ok(path_fit(request, task, models))
+    Ok(PathFit { path_seconds: seconds, ..path_fit(request, task, method.name(), records, oof, coef) })
 }

@@ -1,6 +1,6 @@
 //! By what the models of held-out rows are compared.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, named};
 
 /// By what C and γ are chosen. Higher is better. The score of a place in the grid is its mean over the folds.
 ///
@@ -40,13 +40,10 @@ impl Scoring {
     pub const NAMES: &'static [&'static str] =
         &["accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc", "neg_loss", "r2"];
 
-    const ALL: [Self; 6] =
-        [Self::Accuracy, Self::BalancedAccuracy, Self::NegLogLoss, Self::RocAuc, Self::NegLoss, Self::R2];
-
     /// The score of that name.
     pub fn from_name(name: &str) -> Result<Self> {
-        let known = Self::NAMES.iter().position(|known| *known == name).map(|at| Self::ALL[at]);
-        known.ok_or_else(|| Error::Unknown { what: "scoring", name: name.into(), known: Self::NAMES })
+        let of_classes = [Self::Accuracy, Self::BalancedAccuracy, Self::NegLogLoss, Self::RocAuc];
+        named("scoring", name, Self::NAMES, &[&of_classes[..], &[Self::NegLoss, Self::R2]].concat())
     }
 
     /// The name.

@@ -2,10 +2,7 @@
 //!
 //! The features are made once, from the rows alone, outside the path and the folds.
 
-use std::time::Instant;
-
-use crate::certify::classes::Classes;
-use crate::certify::ledger::{Keeps, Kept, Problem};
+use crate::certify::ledger::{Kept, Problem};
 use crate::certify::record::Record;
 use crate::certify::reduced::OnFeatures;
 use crate::data::units::Units;
@@ -14,15 +11,13 @@ use crate::error::Result;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{SolveAll, Solved, problems};
+use crate::fit::solved::{Found, SolveAll, Solved, solve_classes};
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design, Gathered};
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::feature_kernel::FeatureKernel;
 use crate::observe::Control;
 use crate::path::schedule::Workers;
-use crate::solver::choice::Visit;
-use crate::solver::newton::multiclass::SoftmaxNewton;
 
 /// The features of all units, on a device.
 pub(crate) struct WithFeatures<'a, T> {
@@ -43,23 +38,6 @@ pub(crate) struct WithFeatures<'a, T> {
 const TOGETHER: Workers = Workers { all_threads: true, groups_are_small: true, certified_at_once: 1 };
 
 impl<T: Working> WithFeatures<'_, T> {
-    fn kernel<'b>(&'b self, design: Design<'b, T>) -> FeatureKernel<'b, T> {
-        FeatureKernel { design, errors: self.errors }
-    }
-
-    fn solve_classes(&self, request: &Request, task: &Task, y: &[f64], problems: &[Problem]) -> Result<Vec<Kept>> {
-        let (control, cs, kernel) = (self.control, request.cs, self.kernel(self.design));
-        let classes = Classes::new(&kernel, y, task.outputs(), request.settings);
-        let weights = |problems: &[Problem]| problems.iter().map(|problem| problem.weight.clone()).collect();
-        let visit = SolveAll { judge: &classes, problems, cs, workers: TOGETHER, control };
-        let mut kept = visit.with(|problems| Ok(vec![SoftmaxNewton::new(&classes, weights(problems), control)?]))?;
-        // From here on, the coefficients are the weights of the features.
-        for coef in kept[0].coef.iter_mut().filter(|coef| !coef.is_empty()) {
-            *coef = kernel.weights(&coef.chunks_exact(y.len()).collect::<Vec<_>>(), control)?.concat();
-        }
-        Ok(kept)
-    }
-
     /// Converts b to features that keep their mean.
     fn uncentre(&self, record: &mut Record, w: &[f64]) {
         for (b, w) in record.b.iter_mut().zip(w.chunks_exact(self.mean.len().max(1))) {
@@ -77,30 +55,27 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
         task.loss().is_none()
     }
 
-    fn solve(&self, request: &Request, task: &Task) -> Result<Solved> {
-        let started = Instant::now();
-        let control = self.control;
-        let placed = Placed::new(task, self.units);
-        let y = placed.targets(task);
-        let problems = problems(request, task, (&placed, self.units), Keeps::Coefficients, self.keeps_values(task));
-        let (method, mut folds) = if let Some(loss) = task.loss() {
-            let design = self.design;
-            let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double)).transpose()?;
-            let design = gathered.as_ref().map_or(design, Gathered::design);
-            let (errors, settings) = (self.errors, request.settings);
-            let on = OnFeatures { design, errors, loss, y: &y, settings };
-            let method = request.solver.method_on_features()?;
-            let visit = SolveAll { judge: &on, problems: &problems, cs: request.cs, workers: TOGETHER, control };
-            (method, method.on_features(&on, self.device, (&problems, self.copied), control, visit)?)
-        } else {
-            (request.solver.method_of_classes()?, self.solve_classes(request, task, &y, &problems)?)
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found> {
+        let (design, control, y) = (self.design, self.control, placed.targets(task));
+        let Some(loss) = task.loss() else {
+            let kernel = FeatureKernel { design, errors: self.errors };
+            let mut found = solve_classes(&kernel, request, (&y, task.outputs()), problems, TOGETHER, control)?;
+            // From here on, the coefficients are the weights of the features.
+            for coef in found.1[0].coef.iter_mut().filter(|coef| !coef.is_empty()) {
+                *coef = kernel.weights(&coef.chunks_exact(y.len()).collect::<Vec<_>>(), control)?.concat();
+            }
+            return Ok(found);
         };
-        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
-        let seconds = started.elapsed().as_secs_f64();
-        Ok(Solved { placed, weight, method, refit, folds, left_out: Vec::new(), seconds })
+        let gathered = (y.len() < design.n()).then(|| design.gather(&placed.own, Accuracy::Double)).transpose()?;
+        let design = gathered.as_ref().map_or(design, Gathered::design);
+        let on = OnFeatures { design, errors: self.errors, loss, y: &y, settings: request.settings };
+        let method = request.solver.method_on_features()?;
+        let visit = SolveAll { judge: &on, problems, cs: request.cs, workers: TOGETHER, control };
+        let kept = method.on_features(&on, self.device, (problems, self.copied), control, visit)?;
+        Ok((method, kept, Vec::new()))
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
         let of_fold = |kept: &Kept, test: &[usize]| -> Result<Vec<Vec<f64>>> {
             let run: Vec<usize> = (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect();
             let w: Vec<&[f64]> = run.iter().map(|&c| &kept.coef[c][..]).collect();
@@ -112,11 +87,8 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
             }
             Ok(f)
         };
-        let splits = request.folds.splits();
-        let of_task = |solved: &Solved| -> Result<Vec<Vec<Vec<f64>>>> {
-            solved.folds.iter().zip(splits).map(|(kept, fold)| of_fold(kept, &fold.test)).collect()
-        };
-        solved.iter().map(of_task).collect()
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| of_fold(kept, &fold.test)).collect()
     }
 
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>> {

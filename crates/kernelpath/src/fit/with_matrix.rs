@@ -1,31 +1,27 @@
 //! A fit on a kernel matrix: that of the rows, or K = ZZᵀ where the features are nearly as many as the rows.
 
-use std::time::Instant;
-
-use crate::certify::classes::Classes;
 use crate::certify::exact::Shared;
-use crate::certify::ledger::{Keeps, Kept, Problem};
+use crate::certify::ledger::{Kept, Problem};
 use crate::certify::record::{Record, Status};
 use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::folds::Folds;
-use crate::fit::held_out::{groups, held_out};
+use crate::fit::held_out::held_out;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{LeaveEachOut, SolveAll, Solved, problems};
+use crate::fit::solved::{Found, SolveAll, Solved, solve_classes};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
-use crate::path::leave_one_out::LeftOut;
+use crate::path::leave_one_out::{LeaveEachOut, LeftOut};
 use crate::path::schedule::Workers;
-use crate::solver::choice::{Method, OnGram, Solver, Visit};
+use crate::solver::choice::{Method, OnGram, Solver};
 use crate::solver::engine::LeftOutRows;
-use crate::solver::newton::multiclass::SoftmaxNewton;
 
 /// Below this many bytes of Gram matrix, the memory of one more open path's factor does not matter.
 const SMALL_GRAM: u64 = 256 << 20;
@@ -63,7 +59,7 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         gram: &Gram<T>,
         (problems, whole): (&[Problem], bool),
         of_row: Option<&[f64]>,
-    ) -> Result<(Method, Vec<Kept>, Vec<Vec<LeftOut>>)> {
+    ) -> Result<Found> {
         let (control, cs) = (self.control, request.cs);
         let shared = Shared::new(gram, loss, y, request.settings);
         let mut method = self.solver.method(loss, gram.n(), self.device.decomposed_rows())?;
@@ -102,21 +98,6 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         }
         Ok((method, kept, left_out))
     }
-
-    fn solve_classes(
-        &self,
-        request: &Request,
-        task: &Task,
-        y: &[f64],
-        problems: &[Problem],
-    ) -> Result<(Method, Vec<Kept>)> {
-        let (control, cs) = (self.control, request.cs);
-        let classes = Classes::new(self.gram, y, task.outputs(), request.settings);
-        let visit = SolveAll { judge: &classes, problems, cs, workers: workers(self.gram, true), control };
-        let weights = |problems: &[Problem]| problems.iter().map(|problem| problem.weight.clone()).collect();
-        let kept = visit.with(|problems| Ok(vec![SoftmaxNewton::new(&classes, weights(problems), control)?]))?;
-        Ok((self.solver.method_of_classes()?, kept))
-    }
 }
 
 impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
@@ -130,47 +111,24 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
 
     /// If the task has all rows, it is solved on the whole matrix. Otherwise it is solved on its rows' part of the
     /// matrix, on this thread.
-    fn solve(&self, request: &Request, task: &Task) -> Result<Solved> {
-        let started = Instant::now();
-        let whole = task.rows.is_none();
-        let placed = Placed::new(task, self.units);
-        let y = placed.targets(task);
-        let leaves_out = request.folds == Folds::LeaveOneOut;
-        let keeps = if leaves_out { Keeps::All } else { Keeps::Coefficients };
-        let problems = problems(request, task, (&placed, self.units), keeps, whole);
-        let of_row = leaves_out.then(|| placed.weight_of_a_row(task));
-        let (method, mut folds, left_out) = match task.loss() {
-            None => {
-                let (method, kept) = self.solve_classes(request, task, &y, &problems)?;
-                (method, kept, Vec::new())
-            }
-            Some(loss) => {
-                let part = if whole { None } else { Some(self.gram.part(&placed.own)?) };
-                let gram = part.as_ref().unwrap_or(self.gram);
-                self.solve_loss(request, loss, y, gram, (&problems, whole), of_row.as_deref())?
-            }
-        };
-        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
-        Ok(Solved { placed, weight, method, refit, folds, left_out, seconds: started.elapsed().as_secs_f64() })
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found> {
+        let (whole, y) = (task.rows.is_none(), placed.targets(task));
+        let of_row = (request.folds == Folds::LeaveOneOut).then(|| placed.weight_of_a_row(task));
+        let part = if whole { None } else { Some(self.gram.part(&placed.own)?) };
+        let gram = part.as_ref().unwrap_or(self.gram);
+        match task.loss() {
+            None => solve_classes(gram, request, (&y, task.outputs()), problems, workers(gram, true), self.control),
+            Some(loss) => self.solve_loss(request, loss, y, gram, (problems, whole), of_row.as_deref()),
+        }
     }
 
-    fn held_out(&self, request: &Request, solved: &[Solved]) -> Result<Vec<Vec<Vec<Vec<f64>>>>> {
-        let mut values = vec![Vec::new(); solved.len()];
-        let owns: Vec<&[usize]> = solved.iter().map(|solved| &solved.placed.own[..]).collect();
-        let groups = groups(&owns);
-        let mut add = |kept: &dyn Fn(&Solved) -> &Kept, wanted: &[usize]| -> Result<()> {
-            let machines: Vec<&Kept> = solved.iter().map(kept).collect();
-            let of_fold = held_out(self.gram, &groups, &machines, wanted, self.control)?;
-            values.iter_mut().zip(of_fold).for_each(|(values, of_fold)| values.push(of_fold));
-            Ok(())
-        };
+    fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
+        let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &solved.placed.own, kept, units, self.control);
         if request.folds == Folds::LeaveOneOut {
-            add(&|solved| &solved.refit, &self.units.of_row)?;
+            return Ok(vec![at(&solved.refit, &self.units.of_row)?]);
         }
-        for (k, fold) in request.folds.splits().iter().enumerate() {
-            add(&|solved| &solved.folds[k], &self.units.of(&fold.test))?;
-        }
-        Ok(values)
+        let splits = solved.folds.iter().zip(request.folds.splits());
+        splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
     }
 
     /// A unit's β is divided among its rows in proportion to their weights. If the matrix is ZZᵀ, the coefficients are

@@ -32,13 +32,34 @@ impl Envelope {
         (slope.a, if slope.lower || slope.upper { sigma } else { 0.0 })
     }
 
-    /// As [`Loss::vectorised`].
+    /// As [`Loss::sum`].
     #[inline]
-    pub fn vectorised<R>(self, work: impl FnOnce(Self) -> R) -> R {
-        self.loss.vectorised(
+    pub fn sum<const N: usize, const K: usize>(
+        self,
+        columns: [&[f64]; N],
+        term: impl Fn(Self, [f64; N]) -> [f64; K],
+    ) -> [f64; K] {
+        self.loss.sum(
+            columns,
             #[inline(always)]
-            |loss| work(Self { loss, ..self }),
+            |loss, row| term(Self { loss, ..self }, row),
         )
+    }
+
+    /// As [`Loss::fill`].
+    #[inline]
+    pub fn fill<const N: usize, const K: usize>(
+        self,
+        columns: [&[f64]; N],
+        out: [&mut [f64]; K],
+        of: impl Fn(Self, [f64; N]) -> [f64; K],
+    ) {
+        self.loss.fill(
+            columns,
+            out,
+            #[inline(always)]
+            |loss, row| of(Self { loss, ..self }, row),
+        );
     }
 
     /// How far a(g) is from being a slope of the loss itself: C·w L(g) − ψ(a) + a g ≥ 0.

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::numeric::elementary::{exp_nonpositive, ln_positive};
-use crate::numeric::simd::{sum_in_lanes, vectorise};
+use crate::numeric::simd::{fill_in_lanes, sum_in_lanes, vectorise};
 
 /// A loss L(y, f) of problem (P).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,6 +105,28 @@ impl Loss {
                 Self::Expectile { tau } => work(Self::Expectile { tau }),
             },
         )
+    }
+
+    /// Writes what `of` returns for the numbers of each row of `columns`. The first column says how many rows there are.
+    /// `of` must be `#[inline(always)]`.
+    #[inline]
+    pub(crate) fn fill<const N: usize, const K: usize>(
+        self,
+        columns: [&[f64]; N],
+        out: [&mut [f64]; K],
+        of: impl Fn(Self, [f64; N]) -> [f64; K],
+    ) {
+        self.vectorised(
+            #[inline(always)]
+            |loss| {
+                fill_in_lanes(
+                    columns,
+                    out,
+                    #[inline(always)]
+                    |row| of(loss, row),
+                );
+            },
+        );
     }
 
     /// Sums of `term` over the rows of `columns`, in a fixed order that SIMD can follow. The first column says how many

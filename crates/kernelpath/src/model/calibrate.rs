@@ -17,7 +17,7 @@
 //! probabilistic outputs* (2007). Isotonic: pool adjacent violators, Barlow et al., *Statistical inference under order
 //! restrictions* (1972).
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::model::isotonic::{fit_isotonic, interpolate};
 use crate::model::platt::fit_sigmoid;
 use crate::model::sigmoid::sigmoid;
@@ -46,12 +46,7 @@ impl Method {
 
     /// The method of that name.
     pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "sigmoid" => Ok(Self::Sigmoid),
-            "isotonic" => Ok(Self::Isotonic),
-            "temperature" => Ok(Self::Temperature),
-            _ => Err(Error::Unknown { what: "calibration", name: name.into(), known: Self::NAMES }),
-        }
+        named("calibration", name, Self::NAMES, &[Self::Sigmoid, Self::Isotonic, Self::Temperature])
     }
 }
 

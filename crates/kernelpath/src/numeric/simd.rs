@@ -135,6 +135,50 @@ pub(crate) fn fill_in_lanes<const N: usize, const K: usize>(
     );
 }
 
+/// [`fill_in_lanes`] for use outside [`vectorise`].
+#[inline]
+pub(crate) fn fill_rows<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    out: [&mut [f64]; K],
+    of: impl Fn([f64; N]) -> [f64; K],
+) {
+    vectorise(
+        #[inline(always)]
+        || fill_in_lanes(columns, out, of),
+    );
+}
+
+/// The largest of `term` over the rows of `columns`, −∞ if there are none; NaN does not count. The term must be
+/// `#[inline(always)]`. The first column says how many rows there are.
+#[inline]
+pub(crate) fn largest_of_rows<const N: usize, const K: usize>(
+    columns: [&[f64]; N],
+    term: impl Fn([f64; N]) -> [f64; K],
+) -> [f64; K] {
+    let mut lanes = [[f64::NEG_INFINITY; LANES]; K];
+    vectorise(
+        #[inline(always)]
+        || {
+            for_each_block(
+                columns,
+                #[inline(always)]
+                |_, count, rows| {
+                    let mut terms = block_of(rows, &term);
+                    for (lanes, terms) in lanes.iter_mut().zip(&mut terms) {
+                        terms[count..].fill(f64::NEG_INFINITY);
+                        for part in terms.as_chunks::<LANES>().0 {
+                            for l in 0..LANES {
+                                lanes[l] = if part[l] > lanes[l] { part[l] } else { lanes[l] };
+                            }
+                        }
+                    }
+                },
+            );
+        },
+    );
+    lanes.map(|lanes| lanes.into_iter().fold(f64::NEG_INFINITY, f64::max))
+}
+
 /// Calls `work` with every block of rows: where the block starts, how many of its rows exist, and their numbers, which
 /// are 0 past the end. The first column says how many rows there are in all.
 #[inline(always)]

@@ -3,121 +3,99 @@
 //! That solution is a start that is mostly near. A problem that does not converge from there is solved once more like a
 //! fold: along the path, starting from the constant model.
 
-use crate::certify::ledger::{Judge, Judged, Keeps, Kept, Ledger, Model, Problem};
+use crate::certify::ledger::{Judge, Keeps, Kept, Ledger, Problem, Solution};
 use crate::certify::record::{Record, Status};
 use crate::error::Result;
 use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::path::schedule::{Workers, solve};
-use crate::solver::engine::{Engine, LeftOutRows, Whole, WithoutOne};
+use crate::solver::choice::Visit;
+use crate::solver::engine::{Engine, LeftOutRows, Whole};
 
 /// A model of the path, and its value f + b at the row it leaves out.
 pub(crate) type LeftOut = (Record, f64);
 
-/// Problems that are solved at once, and problems that are solved as folds at once.
+/// Problems that are solved at once.
 pub(crate) const LEFT_OUT_AT_ONCE: usize = 64;
 
-/// `[c][unit]`: the models that leave a row out of each unit. `refit` holds the solutions with all rows. `engines`
-/// makes the engines of some problems.
-pub(crate) fn leave_one_out<E: Engine, J: Judge>(
-    engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync,
-    judge: &J,
-    rows: &LeftOutRows,
-    cs: &[f64],
-    refit: &Kept,
-    workers: Workers,
-    control: &Control,
-) -> Result<Vec<Vec<LeftOut>>> {
-    let n = rows.weight.len();
-    let at_c = |engine: &mut E, k: usize| -> Result<Vec<LeftOut>> {
-        let mut results = vec![(Record::not_run(1), f64::NAN); n];
+/// Leaves a row out of each unit by whatever engine it is given. The models are `[c][unit]`.
+pub(crate) struct LeaveEachOut<'a, J> {
+    pub judge: &'a J,
+    pub rows: LeftOutRows<'a>,
+    pub cs: &'a [f64],
+    /// The solutions with all rows.
+    pub refit: &'a Kept,
+    pub workers: Workers,
+    pub control: &'a Control,
+}
+
+impl<J: Judge> Visit for LeaveEachOut<'_, J> {
+    type Out = Vec<Vec<LeftOut>>;
+
+    fn with<E: Engine>(self, engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync) -> Result<Self::Out> {
+        let all = || Problem { weight: self.rows.weight.into(), keeps: Keeps::All };
+        let mut by_c = if E::ALONE {
+            let of_each = engines(&self.cs.iter().map(|_| all()).collect::<Vec<_>>())?;
+            parallel::try_map(of_each.into_iter().enumerate(), |(k, mut engine)| self.at_c(&mut engine, k))?
+        } else {
+            let mut of_all = engines(&[all()])?;
+            (0..self.cs.len()).map(|k| self.at_c(&mut of_all[0], k)).collect::<Result<Vec<_>>>()?
+        };
+        self.as_folds(engines, &mut by_c)?;
+        Ok(by_c)
+    }
+}
+
+impl<J: Judge> LeaveEachOut<'_, J> {
+    /// The models at one C.
+    fn at_c<E: Engine>(&self, engine: &mut E, k: usize) -> Result<Vec<LeftOut>> {
+        let Self { rows, refit, control, .. } = self;
+        let units: Vec<usize> = (0..rows.weight.len()).collect();
+        let mut results = vec![(Record::not_run(1), f64::NAN); units.len()];
         if refit.coef[k].is_empty() {
             return Ok(results);
         }
-        let whole = Whole { beta: &refit.coef[k], f: &refit.f[k], b: refit.records[k].b[0] };
-        let units: Vec<usize> = (0..n).collect();
-        for units in units.chunks(LEFT_OUT_AT_ONCE) {
-            control.check()?;
-            if control.out_of_time() {
-                break;
-            }
-            let answers = engine.leave_out(cs[k], &whole, rows, units)?;
-            for (&u, result) in units.iter().zip(judged(judge, answers, rows, units, cs[k], control)?) {
-                results[u] = result;
-            }
+        let (c, b) = (self.cs[k], refit.records[k].b[0]);
+        let whole = Whole { beta: &refit.coef[k], f: &refit.f[k], b };
+        let solve = |units: &[usize], ledger: &Ledger<J>| {
+            let points = engine.leave_out(c, &whole, rows, units)?;
+            let solution = |(problem, point): (usize, &E::Point)| {
+                let ((coef, b), outcome) = (engine.solution(point), engine.outcome(point));
+                Solution { problem, c: 0, coef, b, f: engine.product(point).map(<[f64]>::to_vec), outcome }
+            };
+            let solutions = points.iter().enumerate().map(solution).collect();
             control.advance(units.len());
-        }
+            ledger.settle(ledger.recomputed(solutions)?, |_, _| {})
+        };
+        self.in_blocks(&units, &[c], solve, |u, mut kept| {
+            results[u] = (kept.records.remove(0), kept.values[0][0]);
+            true
+        })?;
         Ok(results)
-    };
-    let all = [Problem { weight: rows.weight.into(), keeps: Keeps::All }];
-    let of_c = |k: usize| engines(&all)?.iter_mut().next().map_or_else(|| Ok(Vec::new()), |engine| at_c(engine, k));
-    let mut by_c = if E::ALONE {
-        parallel::try_map(0..cs.len(), of_c)?
-    } else {
-        let mut engines = engines(&all)?;
-        (0..cs.len()).map(|k| at_c(&mut engines[0], k)).collect::<Result<Vec<_>>>()?
-    };
-    as_folds(engines, judge, rows, cs, &mut by_c, workers, control)?;
-    Ok(by_c)
-}
-
-/// Certifies the answers of a block.
-fn judged<J: Judge>(
-    judge: &J,
-    mut answers: Vec<WithoutOne>,
-    rows: &LeftOutRows,
-    units: &[usize],
-    c: f64,
-    control: &Control,
-) -> Result<Vec<LeftOut>> {
-    let unknown: Vec<&[f64]> = answers.iter().filter(|answer| answer.f.is_none()).map(|a| &a.beta[..]).collect();
-    let mut products = judge.values(&unknown, control)?.into_iter();
-    let weights: Vec<Vec<f64>> = units.iter().map(|&u| rows.without(u)).collect();
-    for answer in answers.iter_mut().filter(|answer| answer.f.is_none()) {
-        answer.f = products.next();
     }
-    let mut models = Vec::with_capacity(answers.len());
-    for (WithoutOne { beta, f, b, outcome }, weight) in answers.iter().zip(&weights) {
-        let (b, f) = (std::slice::from_ref(b), f.as_deref().unwrap_or_default());
-        models.push(Model { weight, c, coef: beta, b, f, theta: &[], outcome: *outcome });
-    }
-    let left_out = |((judged, model), &u): ((Judged, &Model), &usize)| {
-        // If the constant model took the model's place, its value is the intercept.
-        let value = if judged.is_constant { judged.record.b[0] } else { model.f[u] + model.b[0] };
-        (judged.record, value)
-    };
-    Ok(judge.judge(&models, control)?.into_iter().zip(&models).zip(units).map(left_out).collect())
-}
 
-/// Solves the problems that did not converge as folds. For each C, the model with the smaller gap is kept. The loop ends
-/// when no model of a block converges: then the start was not the reason.
-fn as_folds<E: Engine, J: Judge>(
-    engines: impl Fn(&[Problem]) -> Result<Vec<E>>,
-    judge: &J,
-    rows: &LeftOutRows,
-    cs: &[f64],
-    by_c: &mut [Vec<LeftOut>],
-    workers: Workers,
-    control: &Control,
-) -> Result<()> {
-    let short =
-        |(record, _): &LeftOut| !matches!(record.status, Status::Converged | Status::TimeLimit | Status::NotRun);
-    let units: Vec<usize> = (0..rows.weight.len()).filter(|&u| by_c.iter().any(|of_c| short(&of_c[u]))).collect();
-    // No path needs to go beyond the largest C that is missing.
-    let last = (0..cs.len()).filter(|&k| by_c[k].iter().any(short)).map(|k| cs[k]).fold(0.0, f64::max);
-    let (places, cs): (Vec<usize>, Vec<f64>) = (0..cs.len()).map(|k| (k, cs[k])).filter(|(_, c)| *c <= last).unzip();
-    for units in units.chunks(LEFT_OUT_AT_ONCE) {
-        control.check()?;
-        if control.out_of_time() {
-            break;
-        }
-        let problem = |&u: &usize| Problem { weight: rows.without(u).into(), keeps: Keeps::Values(vec![u]) };
-        let problems: Vec<Problem> = units.iter().map(problem).collect();
-        control.extend(problems.len() * cs.len());
-        let ledger = Ledger::new(judge, &problems, &cs, control);
-        solve(engines(&problems)?, &ledger, workers, control)?;
-        let mut converged = false;
-        for (&u, kept) in units.iter().zip(ledger.close()) {
+    /// Solves the problems that did not converge as folds. For each C, the model with the smaller gap is kept. The loop
+    /// ends when no model of a block converges: then the start was not the reason.
+    fn as_folds<E: Engine>(
+        &self,
+        engines: impl Fn(&[Problem]) -> Result<Vec<E>>,
+        by_c: &mut [Vec<LeftOut>],
+    ) -> Result<()> {
+        let short =
+            |(record, _): &LeftOut| !matches!(record.status, Status::Converged | Status::TimeLimit | Status::NotRun);
+        let n = self.rows.weight.len();
+        let units: Vec<usize> = (0..n).filter(|&u| by_c.iter().any(|of_c| short(&of_c[u]))).collect();
+        // No path needs to go beyond the largest C that is missing.
+        let is_missing = |k: &usize| by_c[*k].iter().any(short);
+        let last = (0..self.cs.len()).filter(is_missing).map(|k| self.cs[k]).fold(0.0, f64::max);
+        let (places, cs): (Vec<usize>, Vec<f64>) =
+            self.cs.iter().copied().enumerate().filter(|(_, c)| *c <= last).unzip();
+        let along_path = |units: &[usize], ledger: &Ledger<J>| {
+            self.control.extend(units.len() * cs.len());
+            solve(engines(ledger.problems)?, ledger, self.workers, self.control)
+        };
+        self.in_blocks(&units, &cs, along_path, |u, kept| {
+            let mut converged = false;
             for ((&k, record), value) in places.iter().zip(kept.records).zip(kept.values) {
                 let known = &mut by_c[k][u];
                 let (gap, known_gap) = (record.certificate.gap(), known.0.certificate.gap());
@@ -126,10 +104,33 @@ fn as_folds<E: Engine, J: Judge>(
                     *known = (record, *value);
                 }
             }
-        }
-        if !converged {
-            break;
-        }
+            converged
+        })
     }
-    Ok(())
+
+    /// Solves the problems that leave a row out of these units, block by block, and hands on each unit with what was
+    /// kept of its problem. Ends after a block for none of whose units `found` returns true.
+    fn in_blocks(
+        &self,
+        units: &[usize],
+        cs: &[f64],
+        mut solve: impl FnMut(&[usize], &Ledger<J>) -> Result<()>,
+        mut found: impl FnMut(usize, Kept) -> bool,
+    ) -> Result<()> {
+        for units in units.chunks(LEFT_OUT_AT_ONCE) {
+            self.control.check()?;
+            if self.control.out_of_time() {
+                break;
+            }
+            let problem = |&u: &usize| Problem { weight: self.rows.without(u).into(), keeps: Keeps::Values(vec![u]) };
+            let problems: Vec<Problem> = units.iter().map(problem).collect();
+            let ledger = Ledger::new(self.judge, &problems, cs, self.control);
+            solve(units, &ledger)?;
+            let kept = units.iter().zip(ledger.close());
+            if !kept.fold(false, |any, (&u, kept)| found(u, kept) | any) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }

@@ -115,7 +115,7 @@ impl<E: Engine> Sweep<E> {
         let point = &jobs[at].point;
         let (coef, b) = self.engine.solution(point);
         let (problem, c) = (self.problems[at % self.problems.len()], places[at / self.problems.len()]);
-        Solution { problem, c, coef, b, outcome: self.engine.outcome(point) }
+        Solution { problem, c, coef, b, f: None, outcome: self.engine.outcome(point) }
     }
 
     /// Certifies the solutions. If rounding hid a gap, the engine goes on from the f that the certificate recomputed.
@@ -172,7 +172,7 @@ mod tests {
     use crate::certify::certificate::Certificate;
     use crate::certify::ledger::{Judged, Keeps, Model, Problem};
     use crate::certify::record::{Outcome, record};
-    use crate::solver::engine::{Leap, LeftOutRows, Whole, WithoutOne};
+    use crate::solver::engine::Leap;
 
     /// The answer to every problem is its C. The engine notes what it is asked.
     struct Noting<'a> {
@@ -228,10 +228,6 @@ mod tests {
 
         fn attempts(&self) -> usize {
             3
-        }
-
-        fn leave_out(&mut self, _: f64, _: &Whole, _: &LeftOutRows, _: &[usize]) -> Result<Vec<WithoutOne>> {
-            Ok(Vec::new())
         }
     }
 

@@ -8,7 +8,7 @@ use crate::certify::reduced::OnFeatures;
 use crate::device::basis::{Basis, Eigenvectors, OfFeatures};
 use crate::device::basis_in_single::{self, InSingle};
 use crate::device::{Decomposition, Decompositions, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
@@ -84,7 +84,8 @@ impl<T: Working> OnGram<'_, T> {
     }
 }
 
-fn weights(problems: &[Problem]) -> Vec<Arc<[f64]>> {
+/// The weights of each problem.
+pub(crate) fn weights(problems: &[Problem]) -> Vec<Arc<[f64]>> {
     problems.iter().map(|problem| problem.weight.clone()).collect()
 }
 
@@ -180,14 +181,8 @@ impl Solver {
 
     /// The solver of that name.
     pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "active-set" => Ok(Self::ActiveSet),
-            "newton" => Ok(Self::Newton),
-            "spectral" => Ok(Self::Spectral),
-            "closed-form" => Ok(Self::ClosedForm),
-            _ => Err(Error::Unknown { what: "solver", name: name.into(), known: Self::NAMES }),
-        }
+        let all = [Self::Auto, Self::ActiveSet, Self::Newton, Self::Spectral, Self::ClosedForm];
+        named("solver", name, Self::NAMES, &all)
     }
 
     /// The method for a loss on `n` rows of a kernel matrix. `decomposed` are the most rows that the device decomposes for

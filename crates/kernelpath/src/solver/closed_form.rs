@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::loss::scalar::Loss;
 use crate::numeric::memory;
 use crate::observe::Control;
-use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Description, Engine, Goal, Job, LeftOutRows, Whole, each_c};
 
 /// The squared loss on one decomposition. All weights must be 0 or 1, and in the refit no row may be left out.
 pub(crate) struct ClosedForm<'a> {
@@ -147,14 +147,12 @@ impl Engine for ClosedForm<'_> {
     }
 
     fn solve(&mut self, jobs: &mut [Job<Fitted>], _: Goal) -> Result<()> {
-        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-            let sets: Vec<&[usize]> = of_c.iter().map(|job| &job.point.held_out[..]).collect();
-            let models = self.without(of_c[0].c, &sets)?;
-            for (job, (beta, b)) in of_c.iter_mut().zip(models) {
-                (job.point.beta, job.point.b) = (beta, b);
-            }
-        }
-        Ok(())
+        each_c(jobs, |c, fitted| {
+            let sets: Vec<&[usize]> = fitted.iter().map(|fitted| &fitted.held_out[..]).collect();
+            let models = self.without(c, &sets)?;
+            fitted.iter_mut().zip(models).for_each(|(fitted, (beta, b))| (fitted.beta, fitted.b) = (beta, b));
+            Ok(())
+        })
     }
 
     fn outcome(&self, _: &Fitted) -> Outcome {
@@ -165,10 +163,10 @@ impl Engine for ClosedForm<'_> {
         (fitted.beta.clone(), vec![fitted.b])
     }
 
-    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<Fitted>> {
         let sets: Vec<&[usize]> = units.iter().map(std::slice::from_ref).collect();
-        let answer = |(beta, b)| WithoutOne { beta, f: None, b, outcome: SOLVED };
-        Ok(self.without(c, &sets)?.into_iter().map(answer).collect())
+        let fitted = |(beta, b)| Fitted { held_out: Vec::new(), beta, b };
+        Ok(self.without(c, &sets)?.into_iter().map(fitted).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::Outcome;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loss::scalar::Loss;
 
 /// What there is to say of a solver before it runs.
@@ -46,6 +46,12 @@ pub(crate) struct Job<P> {
     pub point: P,
 }
 
+/// Hands the problems of each C to `solve`.
+pub(crate) fn each_c<P>(jobs: &mut [Job<P>], mut solve: impl FnMut(f64, &mut [&mut P]) -> Result<()>) -> Result<()> {
+    let mut of_c = jobs.chunk_by_mut(|a, b| a.c == b.c);
+    of_c.try_for_each(|jobs| solve(jobs[0].c, &mut jobs.iter_mut().map(|job| &mut job.point).collect::<Vec<_>>()))
+}
+
 /// The way to a distant C, by way of C's in between.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leap {
@@ -83,15 +89,6 @@ impl LeftOutRows<'_> {
         weight[u] = self.remaining(u);
         weight
     }
-}
-
-/// A left-out problem's answer: β, f = Kβ and b.
-pub(crate) struct WithoutOne {
-    pub beta: Vec<f64>,
-    /// Kβ to double precision, if the engine knows it.
-    pub f: Option<Vec<f64>>,
-    pub b: f64,
-    pub outcome: Outcome,
 }
 
 /// One solver for one loss on one operator, for the problems of one group: the folds and all rows, or one of them.
@@ -154,6 +151,13 @@ pub(crate) trait Engine: Send + Sync {
     fn retry(&mut self) {}
 
     /// Solves the problems at `c` that leave a row out of these units, one each, starting from the solution with all
-    /// rows. Returns fewer answers if time runs out.
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>>;
+    /// rows.
+    fn leave_out(&mut self, _c: f64, _: &Whole, _: &LeftOutRows, _units: &[usize]) -> Result<Vec<Self::Point>> {
+        Err(Error::NoLeaveOneOut)
+    }
+
+    /// Kβ of a left-out problem's point, if the engine knows it in double precision.
+    fn product<'b>(&self, _point: &'b Self::Point) -> Option<&'b [f64]> {
+        None
+    }
 }

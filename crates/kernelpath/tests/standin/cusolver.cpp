@@ -25,11 +25,16 @@ void decompose(bool vectors, bool upper, int n, Address a, int lda, Address w, A
     size_t bytes = sizeof(T) * ((size_t)(n - 1) * lda + n);
     T *matrix = (T *)host(a, bytes, "A"), *values = (T *)host(w, sizeof(T) * n, "W");
     int *result = (int *)host(info, sizeof(int), "devInfo");
-    std::vector<double> v((size_t)n * n), d;
+    std::vector<T> v((size_t)n * n), d;
     // Only one triangle is read.
     for (int j = 0; j < n; ++j)
         for (int i = 0; i <= j; ++i) v[(size_t)i * n + j] = v[(size_t)j * n + i] = upper ? matrix[(size_t)j * lda + i] : matrix[(size_t)i * lda + j];
-    bool converged = symmetric_eigen(n, v, d);
+    static size_t made;
+    bool converged = ++made != setting("STANDIN_FAIL_EIGEN", 0) && symmetric_eigen(n, v, d);
+    // The library of a card need not be as exact as this one.
+    size_t blur = sizeof(T) == 4 ? setting("STANDIN_BLUR", 0) : 0;
+    for (T &entry : v)
+        if (blur) entry += T(std::ldexp(2.0 * (double)(chance() >> 11) / 9007199254740992.0 - 1.0, -(int)blur));
     for (int j = 0; j < n; ++j) {
         values[j] = converged ? (T)d[j] : (T)NAN;
         // Without vectors, the matrix is destroyed all the same.

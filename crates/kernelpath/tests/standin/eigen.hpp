@@ -7,15 +7,17 @@
 
 namespace standin {
 // `v` is n x n, row after row; on return its columns are the eigenvectors and `d` the eigenvalues, rising. False: no convergence.
-inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &d) {
-    auto at = [&](int i, int j) -> double & { return v[(size_t)i * n + j]; };
-    std::vector<double> e(n, 0.0);
+// All is computed in the precision T.
+template <class T>
+inline bool symmetric_eigen(int n, std::vector<T> &v, std::vector<T> &d) {
+    auto at = [&](int i, int j) -> T & { return v[(size_t)i * n + j]; };
+    std::vector<T> e(n, 0.0);
     d.assign(n, 0.0);
-    for (double x : v)
+    for (T x : v)
         if (!std::isfinite(x)) return false;
     for (int j = 0; j < n; ++j) d[j] = at(n - 1, j);
     for (int i = n - 1; i > 0; --i) {
-        double scale = 0, h = 0;
+        T scale = 0, h = 0;
         for (int k = 0; k < i; ++k) scale += std::fabs(d[k]);
         if (scale == 0) {
             e[i] = d[i - 1];
@@ -28,7 +30,7 @@ inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &
                 d[k] /= scale;
                 h += d[k] * d[k];
             }
-            double f = d[i - 1], g = f > 0 ? -std::sqrt(h) : std::sqrt(h);
+            T f = d[i - 1], g = f > 0 ? -std::sqrt(h) : std::sqrt(h);
             e[i] = scale * g;
             h -= f * g;
             d[i - 1] = f - g;
@@ -48,7 +50,7 @@ inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &
                 e[j] /= h;
                 f += e[j] * d[j];
             }
-            double half = f / (h + h);
+            T half = f / (h + h);
             for (int j = 0; j < i; ++j) e[j] -= half * d[j];
             for (int j = 0; j < i; ++j) {
                 f = d[j];
@@ -63,10 +65,10 @@ inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &
     for (int i = 0; i < n - 1; ++i) {
         at(n - 1, i) = at(i, i);
         at(i, i) = 1;
-        double h = d[i + 1];
+        T h = d[i + 1];
         if (h != 0) {
             for (int k = 0; k <= i; ++k) d[k] = at(k, i + 1) / h;
-            std::vector<double> g(i + 1, 0.0);
+            std::vector<T> g(i + 1, 0.0);
             for (int k = 0; k <= i; ++k)
                 for (int j = 0; j <= i; ++j) g[j] += at(k, i + 1) * at(k, j);
             for (int k = 0; k <= i; ++k)
@@ -85,22 +87,22 @@ inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &
         for (int j = 0; j < i; ++j) std::swap(at(i, j), at(j, i));
     for (int i = 1; i < n; ++i) e[i - 1] = e[i];
     e[n - 1] = 0;
-    double f = 0, largest = 0;
-    const double eps = std::numeric_limits<double>::epsilon();
+    T f = 0, largest = 0;
+    const T eps = std::numeric_limits<T>::epsilon();
     for (int l = 0; l < n; ++l) {
         largest = std::max(largest, std::fabs(d[l]) + std::fabs(e[l]));
         int m = l;
         while (m < n - 1 && std::fabs(e[m]) > eps * largest) ++m;
         for (int tries = 0; m > l && std::fabs(e[l]) > eps * largest; ++tries) {
             if (tries == 100) return false;
-            double g = d[l], p = (d[l + 1] - g) / (2 * e[l]), r = std::copysign(std::hypot(p, 1.0), p);
+            T g = d[l], p = (d[l + 1] - g) / (2 * e[l]), r = std::copysign(std::hypot(p, T(1)), p);
             d[l] = e[l] / (p + r);
             d[l + 1] = e[l] * (p + r);
-            double next = d[l + 1], h = g - d[l];
+            T next = d[l + 1], h = g - d[l];
             for (int i = l + 2; i < n; ++i) d[i] -= h;
             f += h;
             p = d[m];
-            double c = 1, c2 = 1, c3 = 1, edge = e[l + 1], s = 0, s2 = 0;
+            T c = 1, c2 = 1, c3 = 1, edge = e[l + 1], s = 0, s2 = 0;
             for (int i = m - 1; i >= l; --i) {
                 c3 = c2;
                 c2 = c;
@@ -113,9 +115,9 @@ inline bool symmetric_eigen(int n, std::vector<double> &v, std::vector<double> &
                 c = p / r;
                 p = c * d[i] - s * g;
                 d[i + 1] = h + s * (c * g + s * d[i]);
-                double *x = &at(i, 0), *y = &at(i + 1, 0);
+                T *x = &at(i, 0), *y = &at(i + 1, 0);
                 for (int k = 0; k < n; ++k) {
-                    double old = y[k];
+                    T old = y[k];
                     y[k] = s * x[k] + c * old;
                     x[k] = c * x[k] - s * old;
                 }

@@ -12,9 +12,16 @@ use crate::model::attributes::{Array, Entries};
 /// The key of the document among the metadata.
 const KEY: &str = "kernelpath";
 
-/// The largest header that is read. Names and shapes of a few hundred arrays take some 20 kB; a header of this size takes
-/// at most some hundred megabytes once it is read.
+/// The largest header that is read. Names and shapes of a few hundred arrays take some 20 kB.
 const LARGEST_HEADER: usize = 16 << 20;
+
+/// The most values that the header, or the document in it, is read with. A value such as a `0` in a list takes 2 bytes
+/// there, and up to 200 once it is read: this bounds it all to some hundred megabytes.
+const MOST_VALUES: usize = 1 << 20;
+
+/// Bytes of a text that any number of entries of an array may have in common: more than any name of a loss or a status.
+/// Longer texts occur once, or twice.
+const LONG_TEXT: usize = 64;
 
 /// Bytes in front of the header, which hold its length.
 pub(crate) const LENGTH_BYTES: usize = 8;
@@ -59,6 +66,7 @@ impl Container {
         });
         document.insert("texts".into(), Value::Object(texts.collect()));
         let text = Value::Object(document).to_string();
+        check_values(text.as_bytes())?;
         if let Some((name, _)) = self.arrays.iter().find(|(_, array)| !array.is_consistent()) {
             return wrong(format!("the array {name:?} has not as many entries as its shape says"));
         }
@@ -130,12 +138,14 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 
 /// The document, and the arrays.
 pub(crate) fn read_header(header: &[u8]) -> Result<(Map<String, Value>, Vec<Described>)> {
+    check_values(header)?;
     let metadata: Metadata = serde_json::from_slice(header)
         .or_else(|error| wrong(format!("this is not a model file: its header is not that of one ({error})")))?;
     let text = metadata.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
     let Some(text) = text else {
         return wrong("this is a safetensors file, but not a model of kernelpath: its header lacks \"kernelpath\"");
     };
+    check_values(text.as_bytes())?;
     let Ok(Value::Object(document)) = serde_json::from_str(text) else {
         return wrong("the document in its header is not JSON; it is damaged");
     };
@@ -149,6 +159,24 @@ pub(crate) fn read_header(header: &[u8]) -> Result<(Map<String, Value>, Vec<Desc
         .collect();
     described.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((document, described))
+}
+
+/// Refuses JSON with more than [`MOST_VALUES`] values: each has a comma, a colon or a bracket before it.
+fn check_values(json: &[u8]) -> Result<()> {
+    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
+    for &c in json {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    if count > MOST_VALUES {
+        return wrong(format!("its names and parameters are more than {MOST_VALUES} values; shorten them"));
+    }
+    Ok(())
 }
 
 /// NumPy's name of a type; that of the format if no array of ours has it.
@@ -182,10 +210,18 @@ fn entries(name: &str, dtype: Dtype, data: &[u8], texts: Option<Value>) -> Resul
             Some(byte) => return wrong(format!("the array {name:?} of truth values has a byte {byte}")),
         },
         Dtype::U32 => {
-            let Some(Ok(names)) = texts.map(serde_json::from_value) else {
+            let Some(Ok(names)) = texts.map(serde_json::from_value::<Vec<String>>) else {
                 return wrong(format!("the texts of the array {name:?} are missing"));
             };
-            Entries::Text { names, codes: numbers(data, u32::from_le_bytes) }
+            let codes = numbers(data, u32::from_le_bytes);
+            // Who uses the array may write every entry out, so that few bytes of a file could become many.
+            let written =
+                |codes: &[u32]| codes.iter().filter_map(|code| names.get(*code as usize)).map(String::len).sum();
+            let (written, once): (usize, usize) = (written(&codes), names.iter().map(String::len).sum());
+            if written > 2 * once + LONG_TEXT * codes.len() {
+                return wrong(format!("the texts of the array {name:?} would take {written} bytes; it is damaged"));
+            }
+            Entries::Text { names, codes }
         }
         other => return wrong(format!("the array {name:?} has the type {other:?}, which no model has")),
     })

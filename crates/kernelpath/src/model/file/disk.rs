@@ -64,7 +64,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>> {
     let body = || Ok(read_header(split(&bytes)?.0)?.1.iter().map(|array| array.end).max().unwrap_or(0));
     let body = body().map_err(|error| named(error, path))?;
     let known = file.metadata().map_or(0, |found| usize::try_from(found.len()).unwrap_or(0));
-    bytes.reserve_exact(body.min(known));
+    bytes.try_reserve_exact(body.min(known)).map_err(|_| failed(path, "read", &io::ErrorKind::OutOfMemory.into()))?;
     // One byte more than the header promises shows that there is too much.
     let rest = file.take((body as u64).saturating_add(1)).read_to_end(&mut bytes);
     rest.map_err(|error| failed(path, "read", &error))?;

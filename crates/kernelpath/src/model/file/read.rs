@@ -17,6 +17,9 @@ use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
 use crate::model::scaling::Scaling;
 
+/// The most columns of a dense matrix without rows. One row of such a matrix would take a gigabyte.
+const LARGEST_EMPTY: usize = 1 << 27;
+
 /// Refuses a document of a format that this version cannot read.
 pub(crate) fn check_format(document: &Map<String, Value>) -> Result<()> {
     let library = document.get("library").and_then(Value::as_str).unwrap_or("unknown");
@@ -48,6 +51,14 @@ pub(crate) fn model(contents: Container) -> Result<SavedModel> {
     };
     let machines = parts.machines()?;
     let mut predictor = parts.predictor()?;
+    let expected = match &predictor.outputs {
+        Outputs::Classes { arrangement, .. } => arrangement.machines(),
+        Outputs::Numbers { .. } => predictor.n_values(),
+    };
+    // A model that another program trained has no proofs.
+    if !machines.is_empty() && machines.len() != expected {
+        return wrong(format!("it describes {} machines, but its functions are those of {expected}", machines.len()));
+    }
     predictor.scaling = parts.scaling(predictor.width())?;
     if let Some(columns) = columns.as_ref().filter(|columns| columns.len() != predictor.width()) {
         return wrong(format!("it names {} columns, but its rows have {}", columns.len(), predictor.width()));
@@ -106,6 +117,18 @@ impl Parts {
         Ok(entries)
     }
 
+    /// A matrix of floats, none of them NaN or infinite, with that many columns.
+    fn matrix(&mut self, name: &str, columns: usize) -> Result<Mat<f64>> {
+        let (shape, entries) = self.floats(name, 2)?;
+        finite(name, &entries)?;
+        // An axis of length 0 lets the other one have any length, and a matrix walks along its columns.
+        let is_endless = shape[0] == 0 && columns > LARGEST_EMPTY;
+        if shape[1] != columns || columns == 0 || is_endless {
+            return wrong(format!("the array {name:?} has the shape {shape:?}, but {columns} columns are needed"));
+        }
+        Ok(Mat::from_fn(shape[0], columns, |i, j| entries[i * columns + j]))
+    }
+
     /// Integers in a list, none of them negative.
     fn places(&mut self, name: &str) -> Result<Vec<usize>> {
         let Array { shape, entries: Entries::I64(entries) } = self.array(name)? else {
@@ -140,16 +163,14 @@ impl Parts {
 
     fn predictor(&mut self) -> Result<Predictor> {
         let kernel = kernel(&self.object("kernel")?)?;
-        let Some(width) = self.value("width").and_then(|width| width.as_u64()).and_then(|width| width.try_into().ok())
-        else {
+        let width = self.value("width").and_then(|width| usize::try_from(width.as_u64()?).ok());
+        let Some(width) = width.filter(|width| *width > 0) else {
             return wrong("the \"width\" of its document is not a number of columns");
         };
         let vectors = self.vectors(kernel, width)?;
         let support = self.places("support")?;
-        let (shape, coef) = self.floats("coef", 2)?;
-        finite("coef", &coef)?;
-        let coef = Mat::from_fn(shape[0], shape[1], |i, m| coef[i * shape[1] + m]);
         let intercepts = self.finite("intercepts")?;
+        let coef = self.matrix("coef", intercepts.len())?;
         let outputs = self.outputs(intercepts.len())?;
         Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs)
             .or_else(|error| wrong(format!("its parts do not fit together: {error}")))
@@ -160,9 +181,7 @@ impl Parts {
             return Ok(RowsBuf::Dense(Mat::zeros(0, 0)));
         }
         if self.0.arrays.contains_key("vectors") {
-            let (shape, entries) = self.floats("vectors", 2)?;
-            finite("vectors", &entries)?;
-            return Ok(RowsBuf::Dense(Mat::from_fn(shape[0], shape[1], |i, j| entries[i * shape[1] + j])));
+            return self.matrix("vectors", width).map(RowsBuf::Dense);
         }
         let (starts, columns) = (self.places("vectors.starts")?, self.places("vectors.columns")?);
         let values = self.finite("vectors.values")?;
@@ -221,10 +240,14 @@ impl Parts {
     fn calibrations(&mut self, machines: usize) -> Result<Vec<Calibration>> {
         let methods = texts("calibration.method", self.array("calibration.method")?)?;
         let (slopes, intercepts) = (self.finite("calibration.slope")?, self.finite("calibration.intercept")?);
-        let (starts, (_, points)) = (self.places("calibration.starts")?, self.floats("calibration.points", 2)?);
+        let (starts, (shape, points)) = (self.places("calibration.starts")?, self.floats("calibration.points", 2)?);
         finite("calibration.points", &points)?;
         if [methods.len(), slopes.len(), intercepts.len(), starts.len().wrapping_sub(1)] != [machines; 4] {
             return wrong(format!("{machines} machines have one calibration each, not {}", methods.len()));
+        }
+        let goes_on = starts[0] == 0 && starts.is_sorted() && starts[machines] == shape[0] && shape[1] == 2;
+        if !goes_on {
+            return wrong("the points of its calibrations do not follow one another");
         }
         let of = |(m, method): (usize, &String)| {
             let method = Method::from_name(method).or_else(|error| wrong(error.to_string()))?;
@@ -232,8 +255,7 @@ impl Parts {
                 Method::Sigmoid => Calibration::Sigmoid { slope: slopes[m], intercept: intercepts[m] },
                 Method::Temperature => Calibration::Temperature { slope: slopes[m] },
                 Method::Isotonic => {
-                    let own = starts[m].checked_mul(2).zip(starts[m + 1].checked_mul(2));
-                    let own = own.and_then(|(from, to)| points.get(from..to)).unwrap_or(&[]);
+                    let own = &points[2 * starts[m]..2 * starts[m + 1]];
                     let points: Vec<(f64, f64)> = own.as_chunks::<2>().0.iter().map(|[f, p]| (*f, *p)).collect();
                     let rises = points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
                     let are_odds = points.iter().all(|(_, p)| (0.0..=1.0).contains(p));

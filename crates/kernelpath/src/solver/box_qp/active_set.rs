@@ -76,8 +76,8 @@ impl<T: Working> ActiveSet<T> {
         // Solved for the change of b, so that what single precision loses shrinks from round to round.
         let residual: Vec<f64> = self.free.iter().map(|free| free.kink - point.f[free.row] - point.b).collect();
         let (surplus, _) = sums(&point.beta);
-        let factor = self.factor_for(qp, &rows, control)?;
-        let (step, shift) = factor.solve(qp.gram, &rows, &residual, -surplus)?;
+        let factor = KktFactor::of(self.factor.take(), qp.gram, &rows, 0.0, T::RIDGE, control)?;
+        let (step, shift) = self.factor.insert(factor).solve(qp.gram, &rows, &residual, -surplus)?;
         if !(shift.is_finite() && step.iter().all(|d| d.is_finite())) {
             self.factor = None;
             return Ok(None);
@@ -121,11 +121,6 @@ impl<T: Working> ActiveSet<T> {
         point.add(qp, &clipped, &deltas);
         self.free = next;
         Ok(Some(Round { clipped: clipped.len(), released }))
-    }
-
-    fn factor_for(&mut self, qp: &BoxQp<T>, rows: &[usize], control: &Control) -> Result<&mut KktFactor<T>> {
-        let factor = KktFactor::of(self.factor.take(), qp.gram, rows, 0.0, T::RIDGE, control)?;
-        Ok(self.factor.insert(factor))
     }
 }
 

@@ -3,7 +3,6 @@
 pub(crate) mod active_set;
 pub(crate) mod constant;
 pub(crate) mod factor;
-pub(crate) mod leave_out;
 pub(crate) mod one_path;
 pub(crate) mod problem;
 pub(crate) mod proximal;

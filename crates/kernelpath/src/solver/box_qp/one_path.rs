@@ -13,10 +13,9 @@ use crate::numeric::entry::Entry;
 use crate::numeric::simd::within;
 use crate::observe::Control;
 use crate::solver::box_qp::constant::constant_starts;
-use crate::solver::box_qp::leave_out::LeaveOut;
 use crate::solver::box_qp::problem::{BoxQp, Point};
-use crate::solver::box_qp::turns::BoxSolver;
-use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
+use crate::solver::box_qp::turns::{BoxSolver, holds};
+use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole};
 
 /// Between two C's that are further apart than this factor, others are solved on the way.
 const LONGEST_STEP: f64 = 8.0;
@@ -35,7 +34,7 @@ pub(crate) struct Stand {
 
 impl Stand {
     fn new(point: Point) -> Self {
-        Self { point, outcome: Outcome { status: Status::NotRun, steps: 0 } }
+        Self { point, outcome: Outcome::default() }
     }
 }
 
@@ -46,8 +45,6 @@ pub(crate) struct PathEngine<'a, T> {
     /// The constant model at C = 1.
     constant: Point,
     solver: BoxSolver<T>,
-    /// Where rows are left out: the solution with all rows at one C.
-    leave_out: Option<LeaveOut<'a, T>>,
     control: &'a Control,
 }
 
@@ -60,7 +57,7 @@ pub(crate) fn engines<'a, T: Working>(
     let starts = constant_starts(shared, &weights.iter().map(|weight| &weight[..]).collect::<Vec<_>>(), control)?;
     let engine = |(weight, constant): (&Arc<[f64]>, Point)| {
         let (weight, solver) = (weight.clone(), BoxSolver::default());
-        PathEngine { shared, weight, constant, solver, leave_out: None, control }
+        PathEngine { shared, weight, constant, solver, control }
     };
     Ok(weights.iter().zip(starts).map(engine).collect())
 }
@@ -68,6 +65,27 @@ pub(crate) fn engines<'a, T: Working>(
 impl<'a, T: Working> PathEngine<'a, T> {
     fn problem(&self, c: f64) -> BoxQp<'a, T> {
         BoxQp::new(self.shared.gram, &self.shared.diagonal, &self.shared.kinks, &self.weight, c)
+    }
+
+    /// Solves with unit `i` in a smaller box, from the solution `full` with all rows.
+    fn without(&mut self, qp: &BoxQp<T>, i: usize, old: [f64; 3], full: &mut Point) -> Result<Stand> {
+        let (beta, levels) = (full.beta[i], qp.levels(i));
+        let level = old.iter().position(|level| *level == beta);
+        let new = level.map_or_else(|| within(beta, levels[0], levels[2]), |at| levels[at]);
+        // β of all rows may still be optimal, because βᵢ fits into the smaller box. (If no row is free, the row left out
+        // may have been the one that determined b.)
+        if new == beta && holds(qp, full, self.shared.settings.tol) {
+            return Ok(Stand { point: full.clone(), outcome: Outcome { status: Status::Converged, steps: 0 } });
+        }
+        let mut point = full.clone();
+        if new != beta {
+            point.beta[i] = new;
+            point.add(qp, &[i], &[new - beta]);
+        }
+        point.restore_sum(qp);
+        let outcome = self.solver.solve(qp, &mut point, &self.shared.settings, self.control)?;
+        self.solver.reset();
+        Ok(Stand { point, outcome })
     }
 }
 
@@ -128,20 +146,24 @@ impl<T: Working> Engine for PathEngine<'_, T> {
         (stand.point.beta[..self.shared.gram.n()].to_vec(), vec![stand.point.b])
     }
 
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
-        if !self.leave_out.as_ref().is_some_and(|at| at.is_at(c)) {
-            self.leave_out = Some(LeaveOut::new(self.shared, rows.weight, c, whole));
-        }
-        let Some(leave_out) = &mut self.leave_out else { return Ok(Vec::new()) };
-        let mut answers = Vec::with_capacity(units.len());
-        for &u in units {
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Stand>> {
+        let (mut qp, kinks) = (self.problem(c), &self.shared.kinks);
+        let mut full = Point { b: whole.b, ..Point::origin(qp.n()) };
+        full.beta[..qp.n()].copy_from_slice(whole.beta);
+        full.f[..qp.n()].copy_from_slice(whole.f);
+        let without = |&u: &usize| {
             self.control.check()?;
-            if self.control.out_of_time() {
-                break;
-            }
-            answers.push(leave_out.solve(u, rows.remaining(u), self.control)?);
-        }
-        Ok(answers)
+            let old = qp.levels(u);
+            qp.set_box(u, c * rows.remaining(u), &kinks[u]);
+            let stand = self.without(&qp, u, old, &mut full)?;
+            qp.set_box(u, c * rows.weight[u], &kinks[u]);
+            Ok(stand)
+        };
+        units.iter().map(without).collect()
+    }
+
+    fn product<'b>(&self, stand: &'b Stand) -> Option<&'b [f64]> {
+        Some(&stand.point.f[..self.shared.gram.n()])
     }
 }
 

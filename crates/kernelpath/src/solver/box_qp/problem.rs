@@ -1,9 +1,9 @@
 //! A piecewise-linear loss at one C as a quadratic problem in a box, and points of it.
 
-use crate::kernel::gram::{Gram, PADDING, padded};
+use crate::kernel::gram::{Gram, padded};
 use crate::loss::scalar::Kinks;
 use crate::numeric::entry::Entry;
-use crate::numeric::simd::{largest, sum_of_rows, sums, vectorise};
+use crate::numeric::simd::{fill_rows, largest, sum_of_rows, sums, vectorise};
 
 /// (P) for a piecewise-linear loss at one C, as its dual box QP
 ///
@@ -57,6 +57,11 @@ impl<'a, T: Entry> BoxQp<'a, T> {
         self.hi[i] = cw * kinks.hi;
     }
 
+    /// lo, mid and hi of row `i`.
+    pub fn levels(&self, i: usize) -> [f64; 3] {
+        [self.lo[i], self.mid[i], self.hi[i]]
+    }
+
     pub fn n(&self) -> usize {
         self.gram.n()
     }
@@ -93,21 +98,11 @@ impl<'a, T: Entry> BoxQp<'a, T> {
     /// `up` and `down` of all rows, each minus f.
     pub fn margins(&self, beta: &[f64], f: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (mut rise, mut fall) = (vec![0.0; beta.len()], vec![0.0; beta.len()]);
-        let columns = [beta, f, &self.mid, &self.lo, &self.hi, &self.kink_low, &self.kink_high];
-        let blocks = columns.map(|column| column.as_chunks::<PADDING>().0);
-        let [beta, f, mid, lo, hi, kink_low, kink_high] = blocks.map(|column| &column[..blocks[0].len()]);
-        vectorise(
+        fill_rows(
+            [beta, f, &self.lo, &self.mid, &self.hi, &self.kink_low, &self.kink_high],
+            [&mut rise, &mut fall],
             #[inline(always)]
-            || {
-                let out = rise.as_chunks_mut::<PADDING>().0.iter_mut().zip(fall.as_chunks_mut::<PADDING>().0);
-                for (at, (rise, fall)) in out.enumerate() {
-                    let (beta, f, mid, lo, hi) = (&beta[at], &f[at], &mid[at], &lo[at], &hi[at]);
-                    let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
-                    for l in 0..PADDING {
-                        (rise[l], fall[l]) = margin(beta[l], f[l], [lo[l], mid[l], hi[l]], [kink_low[l], kink_high[l]]);
-                    }
-                }
-            },
+            |row| margin(row).into(),
         );
         (rise, fall)
     }
@@ -140,10 +135,9 @@ impl<'a, T: Entry> BoxQp<'a, T> {
     }
 }
 
-/// [`BoxQp::up`] and [`BoxQp::down`] of a row, each minus f, given its levels lo, mid, hi and its kinks; without
-/// branches.
+/// [`BoxQp::up`] and [`BoxQp::down`] of a row, each minus f; without branches.
 #[inline(always)]
-pub(crate) fn margin(beta: f64, f: f64, [lo, mid, hi]: [f64; 3], [kink_low, kink_high]: [f64; 2]) -> (f64, f64) {
+pub(crate) fn margin([beta, f, lo, mid, hi, kink_low, kink_high]: [f64; 7]) -> (f64, f64) {
     let above = if beta < hi { kink_high } else { f64::NEG_INFINITY };
     let below = if beta > lo { kink_low } else { f64::INFINITY };
     (if beta < mid { kink_low } else { above } - f, if beta > mid { kink_high } else { below } - f)

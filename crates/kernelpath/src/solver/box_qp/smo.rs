@@ -15,7 +15,7 @@ use crate::numeric::cholesky::Working;
 use crate::numeric::entry::Entry;
 use crate::numeric::simd::{largest, vectorise};
 use crate::observe::Control;
-use crate::solver::box_qp::problem::{BoxQp, Point, margin};
+use crate::solver::box_qp::problem::{BoxQp, Point};
 
 /// Curvature below which a pair counts as flat: the step is then set by the box.
 const FLAT: f64 = 1e-12;
@@ -90,26 +90,14 @@ impl<F: Working> Rows<F> {
     fn fill<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point, scale: f64) {
         let length = point.f.len();
         self.unit = F::narrow(1.0 / scale.max(f64::MIN_POSITIVE));
-        for (own, values) in [(&mut self.f, &point.f[..]), (&mut self.diagonal, qp.diagonal)] {
+        let (up, down) = qp.margins(&point.beta, &vec![0.0; length]);
+        let known = [(&mut self.up, &up[..]), (&mut self.down, &down), (&mut self.f, &point.f)];
+        for (own, values) in known.into_iter().chain([(&mut self.diagonal, qp.diagonal)]) {
             own.clear();
             own.extend(values.iter().map(|value| F::narrow(*value)));
         }
-        for own in [&mut self.up, &mut self.down, &mut self.v] {
-            own.resize(length, F::default());
-        }
+        self.v.resize(length, F::default());
         self.gain.resize(length, 0.0);
-        let (up, down) = (&mut self.up[..length], &mut self.down[..length]);
-        let columns = [&point.beta, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high];
-        let [beta, lo, mid, hi, kink_low, kink_high] = columns.map(|column| &column[..length]);
-        vectorise(
-            #[inline(always)]
-            || {
-                for i in 0..length {
-                    let (rise, fall) = margin(beta[i], 0.0, [lo[i], mid[i], hi[i]], [kink_low[i], kink_high[i]]);
-                    (up[i], down[i]) = (F::narrow(rise), F::narrow(fall));
-                }
-            },
-        );
     }
 
     /// Takes batches of steps. After each batch, f is recomputed from what β changed by.

@@ -3,10 +3,9 @@
 use super::{proximal, smo};
 use crate::certify::record::{Outcome, Settings, Status};
 use crate::error::Result;
-use crate::kernel::gram::PADDING;
 use crate::numeric::cholesky::Working;
 use crate::numeric::entry::Entry;
-use crate::numeric::simd::{sum_of_rows, sums, vectorise};
+use crate::numeric::simd::{largest_of_rows, sum_of_rows, sums};
 use crate::observe::Control;
 use crate::solver::box_qp::active_set::ActiveSet;
 use crate::solver::box_qp::problem::{BoxQp, Point, margin};
@@ -164,11 +163,41 @@ impl<T: Working> BoxSolver<T> {
         }
     }
 
-    /// Proximal steps; `None` when they were not enough.
+    /// Proximal steps with rising σ: small σ are easy, and lead to points from which large σ are easy too. `None` when they
+    /// were not enough.
     fn proximal(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<Status>> {
-        let ended = proximal_steps(qp, point, run)?;
-        self.is_steep = ended.is_some_and(|(_, sigma)| sigma > STEEP * qp.width());
-        Ok(ended.map(|(status, _)| status))
+        let diagonal = qp.largest_diagonal.max(f64::MIN_POSITIVE);
+        // Up to this σ the factor can tell the envelopes from the loss: each envelope is off by at most width²/σ.
+        let most = 0.1 / (diagonal * proximal::least_ridge(qp.n()));
+        let mut sigma = (STEEP * qp.width()).min(1e3 / diagonal).min(most);
+        let mut best = (judge(qp, point, run.tol).relative(), point.clone());
+        let mut patience = PROXIMAL_PATIENCE;
+        for _ in 0..MAX_PROXIMAL {
+            run.steps += proximal::step(qp, point, sigma, run.control)?;
+            point.restore_sum(qp);
+            point.refresh(qp);
+            if let Some(status) = run.ended(qp, point) {
+                self.is_steep = sigma > STEEP * qp.width();
+                return Ok(Some(status));
+            }
+            let gap = judge(qp, point, run.tol).relative();
+            let (is_slow, is_spoilt) = (sigma >= most && gap > 0.5 * best.0, gap > FAR_WORSE * best.0);
+            patience = patience.saturating_sub(usize::from(is_slow) + usize::from(is_spoilt));
+            if patience == 0 {
+                break;
+            }
+            if gap <= best.0 {
+                best = (gap, point.clone());
+            } else if is_spoilt {
+                // Rounding took over.
+                *point = best.1.clone();
+                sigma *= 0.01;
+            }
+            sigma = most.min(10.0 * sigma);
+        }
+        self.is_steep = false;
+        *point = best.1;
+        Ok(None)
     }
 
     /// Active-set rounds while they settle; `None` when they do not, with Σβ = 0 restored.
@@ -198,46 +227,6 @@ impl<T: Working> BoxSolver<T> {
         point.restore_sum(qp);
         Ok(None)
     }
-}
-
-/// Proximal steps with rising σ: small σ are easy, and lead to points from which large σ are easy too. Returns the
-/// status and the last σ, if the steps ended the solve.
-fn proximal_steps<T: Entry>(qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Option<(Status, f64)>> {
-    let diagonal = qp.largest_diagonal.max(f64::MIN_POSITIVE);
-    // Up to this σ the factor can tell the envelopes from the loss: each envelope is off by at most width²/σ.
-    let most = 0.1 / (diagonal * proximal::least_ridge(qp.n()));
-    let mut sigma = (STEEP * qp.width()).min(1e3 / diagonal).min(most);
-    let mut best = (judge(qp, point, run.tol).relative(), point.clone());
-    let mut patience = PROXIMAL_PATIENCE;
-    for _ in 0..MAX_PROXIMAL {
-        run.steps += proximal::step(qp, point, sigma, run.control)?;
-        point.restore_sum(qp);
-        point.refresh(qp);
-        if let Some(status) = run.ended(qp, point) {
-            return Ok(Some((status, sigma)));
-        }
-        let gap = judge(qp, point, run.tol).relative();
-        if sigma >= most && gap > 0.5 * best.0 {
-            patience -= 1;
-            if patience == 0 {
-                break;
-            }
-        }
-        if gap <= best.0 {
-            best = (gap, point.clone());
-        } else if gap > FAR_WORSE * best.0 {
-            // Rounding took over.
-            *point = best.1.clone();
-            patience -= 1;
-            if patience == 0 {
-                break;
-            }
-            sigma *= 0.01;
-        }
-        sigma = most.min(10.0 * sigma);
-    }
-    *point = best.1;
-    Ok(None)
 }
 
 /// At most about `budget` steps of SMO, judged every now and then; `None` when they were not enough.
@@ -362,25 +351,15 @@ fn judge<T: Entry>(qp: &BoxQp<T>, point: &mut Point, tol: f64) -> Judgement {
 
 /// max (up − f) and min (down − f): b lies between them at the optimum.
 fn kkt_interval<T: Entry>(qp: &BoxQp<T>, beta: &[f64], f: &[f64]) -> (f64, f64) {
-    let columns = [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high];
-    let blocks = columns.map(|column| column.as_chunks::<PADDING>().0);
-    let [beta, f, lo, mid, hi, kink_low, kink_high] = blocks.map(|column| &column[..blocks[0].len()]);
-    vectorise(
+    let [top, bottom] = largest_of_rows(
+        [beta, f, &qp.lo, &qp.mid, &qp.hi, &qp.kink_low, &qp.kink_high],
         #[inline(always)]
-        || {
-            let (mut top, mut bottom) = ([f64::NEG_INFINITY; PADDING], [f64::INFINITY; PADDING]);
-            for at in 0..beta.len() {
-                let (beta, f, lo, mid, hi) = (&beta[at], &f[at], &lo[at], &mid[at], &hi[at]);
-                let (kink_low, kink_high) = (&kink_low[at], &kink_high[at]);
-                for l in 0..PADDING {
-                    let (rise, fall) = margin(beta[l], f[l], [lo[l], mid[l], hi[l]], [kink_low[l], kink_high[l]]);
-                    top[l] = if rise > top[l] { rise } else { top[l] };
-                    bottom[l] = if fall < bottom[l] { fall } else { bottom[l] };
-                }
-            }
-            (top.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)), bottom.iter().fold(f64::INFINITY, |a, &b| a.min(b)))
+        |row| {
+            let (rise, fall) = margin(row);
+            [rise, -fall]
         },
-    )
+    );
+    (top, -bottom)
 }
 
 fn gap_at<T>(qp: &BoxQp<T>, point: &Point, b: f64) -> f64 {

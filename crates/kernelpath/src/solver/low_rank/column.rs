@@ -5,7 +5,7 @@ use crate::numeric::cholesky::Working;
 use crate::solver::low_rank::primal::Primal;
 
 /// A problem in work. Vectors over rows have an entry for each row of the design of its [`Primal`].
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Column<'a> {
     pub plan: usize,
     pub weight: &'a [f64],
@@ -44,7 +44,7 @@ pub(crate) struct Column<'a> {
 }
 
 /// Sums over the rows outside the working set. Their a does not change.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Frozen {
     /// Zᵀa.
     pub image: Vec<f64>,
@@ -61,9 +61,13 @@ pub(crate) struct Progress {
     pub steps: usize,
 }
 
-impl Progress {
-    pub const NONE: Self = Self { gap: f64::INFINITY, steps: 0 };
+impl Default for Progress {
+    fn default() -> Self {
+        Self { gap: f64::INFINITY, steps: 0 }
+    }
+}
 
+impl Progress {
     /// Counts a step that ended with this gap.
     pub fn count(&mut self, gap: f64) {
         *self =
@@ -89,22 +93,13 @@ impl<T: Working> Primal<'_, T> {
             b,
             g,
             centre,
-            sigma: 0.0,
-            widest: 0.0,
-            since: 0,
             a: vec![0.0; n],
             s: vec![0.0; n],
             image: vec![0.0; rank],
             error: vec![0.0; rank],
-            primal: 0.0,
-            mismatch: 0.0,
-            scale: 0.0,
-            frozen: Frozen { image: vec![0.0; rank], pull: 0.0, size: 0.0 },
-            progress: Progress::NONE,
-            progress_of_all: Progress::NONE,
-            due: false,
-            shift: Vec::new(),
+            frozen: Frozen { image: vec![0.0; rank], ..Frozen::default() },
             outcome: Outcome { status: Status::MaxIter, steps: 0 },
+            ..Column::default()
         }
     }
 }
@@ -115,7 +110,7 @@ mod tests {
 
     #[test]
     fn steps_count_from_the_last_halving() {
-        let mut progress = Progress::NONE;
+        let mut progress = Progress::default();
         let mut seen = Vec::new();
         for gap in [8.0, 5.0, 4.0, 3.0, 2.1, f64::NAN, 1.9] {
             progress.count(gap);

@@ -1,5 +1,6 @@
 //! Conjugate gradients on one system of a Newton step, with a factor of an earlier or similar system as preconditioner.
 
+use crate::numeric::conjugate_gradients::next_search;
 use crate::numeric::simd::dot;
 use crate::solver::low_rank::directions::Equation;
 use crate::solver::low_rank::tuning::{FLOOR, STEP_RESIDUAL};
@@ -38,11 +39,6 @@ impl System {
         }
     }
 
-    /// Goes on with another preconditioner.
-    pub fn begin_anew(&mut self) {
-        (self.passes, self.search) = (0, Vec::new());
-    }
-
     /// The next search direction, from the preconditioned residual.
     pub fn aim(&mut self, preconditioned: &[f64]) {
         let energy = dot(&self.residual, preconditioned);
@@ -50,12 +46,7 @@ impl System {
             self.done = true;
             return;
         }
-        if self.search.is_empty() {
-            self.search = preconditioned.to_vec();
-        } else {
-            let keep = energy / self.energy;
-            self.search.iter_mut().zip(preconditioned).for_each(|(p, z)| *p = z + keep * *p);
-        }
+        next_search(&mut self.search, preconditioned.to_vec(), energy, self.energy);
         self.energy = energy;
     }
 

@@ -122,65 +122,61 @@ impl<T: Working> Directions<'_, T> {
         most: usize,
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<Vec<Option<Vec<f64>>>> {
-        let gathered = self.gathered(active)?;
-        let design = gathered.as_ref().map_or(self.design, Gathered::design);
-        let rows = gathered.as_ref().map(|_| active);
-        let mut systems: Vec<System> =
-            equations.iter().map(|equation| System::new(equation, on_rows(equation.s, rows))).collect();
-        let times = |open: &[&mut System]| self.times_block(design, open);
-        let worth = self.costs().worth(active.len(), equations.len());
         let new = || self.factor(mean, active, CURVATURE_GROUPS);
-        let kept = self.solve(&mut systems, preconditioner.shared.take(), (worth, most), new, times)?;
+        let kept = preconditioner.shared.take();
+        let times = |design: Design<T>, open: &[&mut System]| self.times_block(design, open);
+        let (kept, systems) = self.solve(equations, active, kept, most, new, times)?;
         preconditioner.shared = Some(kept);
         Ok(systems.into_iter().map(|system| system.done.then_some(system.direction)).collect())
     }
 
     /// Solves one system, on this thread.
     fn alone(&self, equation: &Equation, kept: Option<Kept<T>>) -> Result<(Kept<T>, Vec<f64>)> {
-        let rank = self.design.rank();
-        let active = with_curvature(equation.s);
-        let gathered = self.gathered(&active)?;
-        let design = gathered.as_ref().map_or(self.design, Gathered::design);
-        let rows = gathered.as_ref().map(|_| &active[..]);
-        let mut system = [System::new(equation, on_rows(equation.s, rows))];
-        let times = |open: &[&mut System]| {
+        let (rank, active) = (self.design.rank(), with_curvature(equation.s));
+        let new = || self.factor(equation.s, &active, 1);
+        let times = |design: Design<T>, open: &[&mut System]| {
             self.control.check()?;
             let of = |system: &&mut System| {
                 design.curved_times(&system.curvature, &system.search[..rank], system.search[rank], self.accuracy)
             };
             Ok(open.iter().map(of).collect())
         };
-        let worth = self.costs().worth(active.len(), 1);
-        let new = || self.factor(equation.s, &active, 1);
-        let kept = self.solve(&mut system, kept, (worth, MOST_PASSES), new, times)?;
-        let [system] = system;
-        Ok((kept, system.direction))
+        let (kept, mut system) = self.solve(std::slice::from_ref(equation), &active, kept, MOST_PASSES, new, times)?;
+        Ok((kept, system.remove(0).direction))
     }
 
-    /// Solves the systems with the factor at hand, unless the passes it took last time, or takes now, are more than
-    /// `worth`; then with a new one, in at most `most` passes. `times` gives ZᵀS(Zp + p_b) and the sum over rows of
-    /// S(Zp + p_b) for the search direction of each system. Returns the last factor.
+    /// Solves the systems, whose rows with curvature are `active`, with the factor at hand, unless the passes it took
+    /// last time, or takes now, are worth a new one; then with a new one, in at most `most` passes. `times` gives
+    /// ZᵀS(Zp + p_b) and the sum over rows of S(Zp + p_b) for the search direction of each system. Returns the last
+    /// factor, and where the systems stand.
     fn solve(
         &self,
-        systems: &mut [System],
+        equations: &[Equation],
+        active: &[usize],
         kept: Option<Kept<T>>,
-        (worth, most): (usize, usize),
+        most: usize,
         new: impl FnOnce() -> Result<Factor<T>>,
-        times: impl Fn(&[&mut System]) -> Result<Vec<(Vec<f64>, f64)>>,
-    ) -> Result<Kept<T>> {
+        times: impl Fn(Design<T>, &[&mut System]) -> Result<Vec<(Vec<f64>, f64)>>,
+    ) -> Result<(Kept<T>, Vec<System>)> {
+        let gathered = self.gathered(active)?;
+        let design = gathered.as_ref().map_or(self.design, Gathered::design);
+        let rows = gathered.as_ref().map(|_| active);
+        let mut systems: Vec<System> =
+            equations.iter().map(|equation| System::new(equation, on_rows(equation.s, rows))).collect();
         let with = |systems: &mut [System], factor: Factor<T>, most: usize| {
-            self.conjugate(systems, &factor, most, &times)?;
+            self.conjugate(systems, &factor, most, |open| times(design, open))?;
             let passes: usize = systems.iter().map(|system| system.passes).sum();
             Ok(Kept { factor, passes: passes.div_ceil(systems.len()) })
         };
+        let worth = self.costs().worth(active.len(), equations.len());
         if let Some(kept) = kept.filter(|kept| kept.passes < worth) {
-            let kept = with(systems, kept.factor, worth.min(most))?;
+            let kept = with(&mut systems, kept.factor, worth.min(most))?;
             if systems.iter().all(|system| system.done) {
-                return Ok(kept);
+                return Ok((kept, systems));
             }
-            systems.iter_mut().for_each(System::begin_anew);
+            systems.iter_mut().for_each(|system| (system.passes, system.search) = (0, Vec::new()));
         }
-        with(systems, new()?, most)
+        Ok((with(&mut systems, new()?, most)?, systems))
     }
 
     /// At most `passes` iterations of conjugate gradients on all systems at once.

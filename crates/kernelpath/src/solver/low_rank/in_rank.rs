@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::certify::certificate::feasible;
 use crate::certify::ledger::{Judged, Taken};
 use crate::certify::record::{Outcome, Status};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
-use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, each_c};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::Primal;
@@ -72,12 +72,7 @@ impl<'a, T: Working> Engine for FeatureEngine<'a, T> {
     }
 
     fn solve(&mut self, jobs: &mut [Job<Column<'a>>], _: Goal) -> Result<()> {
-        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-            let c = of_c[0].c;
-            let mut columns: Vec<&mut Column> = of_c.iter_mut().map(|job| &mut job.point).collect();
-            self.primal.solve(&mut columns, c, &mut self.preconditioner)?;
-        }
-        Ok(())
+        each_c(jobs, |c, columns| self.primal.solve(columns, c, &mut self.preconditioner))
     }
 
     fn outcome(&self, column: &Column<'a>) -> Outcome {
@@ -103,9 +98,5 @@ impl<'a, T: Working> Engine for FeatureEngine<'a, T> {
     /// Larger C's will need double precision, too.
     fn retry(&mut self) {
         self.primal.accuracy = Accuracy::Double;
-    }
-
-    fn leave_out(&mut self, _: f64, _: &Whole, _: &LeftOutRows, _: &[usize]) -> Result<Vec<WithoutOne>> {
-        Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as `.cv(10)`" })
     }
 }

@@ -9,15 +9,14 @@
 //! where the frozen rows add what does not change with t. The slope rises with t, as the objective is convex.
 
 use crate::error::Result;
-use crate::loss::envelope::Envelope;
 use crate::numeric::cholesky::Working;
 use crate::numeric::line_search::bracketed;
 use crate::numeric::parallel;
-use crate::numeric::simd::{dot, sum_in_lanes, sums};
+use crate::numeric::simd::{dot, sums};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::{Directions, Equation, Preconditioner};
 use crate::solver::low_rank::primal::Primal;
-use crate::solver::low_rank::slopes::{Stretch, sum_over};
+use crate::solver::low_rank::slopes::sum_over;
 use crate::solver::low_rank::tuning::STEP_TARGET;
 
 impl<T: Working> Primal<'_, T> {
@@ -64,10 +63,14 @@ impl<T: Working> Primal<'_, T> {
         let (envelope, b) = (self.envelope(column), column.b);
         let slope = |t: f64| {
             let [pull] = sum_over(image.len(), |rows| {
-                let (image, rows) = (&image[rows.clone()], self.stretch(column, rows));
-                envelope.vectorised(
+                let (dg, [y, weight, centre, g]) = (&image[rows.clone()], self.stretch(column, rows));
+                envelope.sum(
+                    [y, weight, centre, g, dg],
                     #[inline(always)]
-                    |of| pull_along(of, rows, c, b, image, db, t),
+                    |of, [y, w, centre, g, dg]| {
+                        let (a, _) = of.pull_and_curvature(y, c * w, centre, g + b + t * (dg + db));
+                        [a * (dg + db)]
+                    },
                 )
             });
             linear + t * quadratic - pull
@@ -99,20 +102,6 @@ impl<T: Working> Primal<'_, T> {
         }
         Ok(())
     }
-}
-
-/// Σ a·(Δg + Δb) at g + b + t(Δg + Δb).
-#[inline(always)]
-fn pull_along(of: Envelope, rows: Stretch, c: f64, b: f64, dg: &[f64], db: f64, t: f64) -> [f64; 1] {
-    let [y, weight, centre, g] = rows;
-    sum_in_lanes(
-        [y, weight, centre, g, dg],
-        #[inline(always)]
-        |[y, w, centre, g, dg]| {
-            let (a, _) = of.pull_and_curvature(y, c * w, centre, g + b + t * (dg + db));
-            [a * (dg + db)]
-        },
-    )
 }
 
 #[cfg(test)]

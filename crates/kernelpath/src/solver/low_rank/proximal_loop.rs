@@ -55,25 +55,21 @@ impl Column<'_> {
             self.shift = Vec::new();
         }
     }
-
-    /// Whether the column has moved on from its first envelopes to narrower ones.
-    fn is_centred(&self) -> bool {
-        self.sigma > self.widest
-    }
 }
 
 impl<T: Working> Primal<'_, T> {
     /// Minimises every column at `c` from where it stands.
     pub(crate) fn solve(&self, open: &mut [&mut Column], c: f64, preconditioner: &mut Preconditioner<T>) -> Result<()> {
         parallel::for_each(open.iter_mut(), |column| {
-            (column.progress, column.progress_of_all) = (Progress::NONE, Progress::NONE);
+            (column.progress, column.progress_of_all) = Default::default();
             column.outcome.status = Status::MaxIter;
             column.widest = self.widest(column, c);
             (column.sigma, column.since) = (column.widest, 0);
         });
         let goal = Goal { share: SOLVED_AT, rounds: usize::MAX };
         self.round(open, c, goal.share)?;
-        self.descend(open, c, goal, Some(Growth::new(self.y.len())), preconditioner)?;
+        let growth = (!self.is_smooth()).then(|| Growth::new(self.y.len()));
+        self.descend(open, c, goal, growth, preconditioner)?;
         for column in open.iter_mut().filter(|column| self.goes_on(column)) {
             column.outcome.status = Status::TimeLimit;
         }
@@ -90,18 +86,13 @@ impl<T: Working> Primal<'_, T> {
         preconditioner: &mut Preconditioner<T>,
     ) -> Result<()> {
         for _ in 0..goal.rounds {
-            // Columns that have moved on from their first envelopes wait for the others, so that all of them share a
-            // working set. Before that, rows far from a kink move, too.
-            let centred = columns.iter().all(|column| !self.goes_on(column) || column.is_centred());
-            let mut at_work: Vec<&mut Column> = (columns.iter_mut().map(|column| &mut **column))
-                .filter(|column| self.goes_on(column) && column.is_centred() == centred)
-                .collect();
+            let mut at_work: Vec<&mut Column> =
+                columns.iter_mut().map(|column| &mut **column).filter(|column| self.goes_on(column)).collect();
             if at_work.is_empty() || self.control.out_of_time() {
                 break;
             }
-            let growth = growth.as_mut().filter(|_| centred);
             let rows = growth.as_ref().and_then(|growth| self.working_set(&at_work, growth));
-            if let (Some(growth), Some(rows)) = (growth, rows) {
+            if let (Some(growth), Some(rows)) = (&mut growth, rows) {
                 // The rows outside have moved since the last look at them: wide envelopes follow in few steps.
                 for column in &mut at_work {
                     column.widen(NARROWER);
@@ -188,7 +179,7 @@ impl<T: Working> Primal<'_, T> {
         if column.since > MAX_STEPS && column.sigma > SMOOTHEST * column.widest {
             // Steps are short because many kinks lie on the way: wider envelopes have fewer.
             column.sigma /= NARROWER;
-            (column.since, column.progress) = (0, Progress::NONE);
+            (column.since, column.progress) = (0, Progress::default());
             return false;
         }
         true
@@ -251,7 +242,7 @@ mod tests {
         column.recentre(3.0);
         assert!(inside > 5 && column.shift.len() == inside, "{inside}");
         assert_eq!((column.since, column.centre == a), (0, true));
-        assert!((column.sigma - 0.6).abs() < 1e-15 && column.is_centred());
+        assert!((column.sigma - 0.6).abs() < 1e-15);
         for &(i, shift) in &column.shift {
             let cw = c * fixture.weight[i];
             let kink = fixture.y[i];

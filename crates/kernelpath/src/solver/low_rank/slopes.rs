@@ -14,7 +14,7 @@ use crate::loss::envelope::Envelope;
 use crate::loss::intercept::balanced;
 use crate::numeric::cholesky::Working;
 use crate::numeric::parallel;
-use crate::numeric::simd::{dot, fill_in_lanes, sum_in_lanes};
+use crate::numeric::simd::dot;
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::primal::Primal;
 use crate::solver::low_rank::tuning::{CHUNK, UNBALANCED, UNCHANGED, UNKNOWN_GAP};
@@ -41,10 +41,23 @@ impl<T: Working> Primal<'_, T> {
         let (envelope, b, mut change) = (self.envelope(column), column.b, vec![0.0; a.len()]);
         let chunks = a.chunks_mut(CHUNK).zip(s.chunks_mut(CHUNK)).zip(change.chunks_mut(CHUNK)).enumerate();
         let sums: Vec<[f64; 2]> = parallel::map(chunks, |(chunk, ((a, s), change))| {
-            let rows = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
-            envelope.vectorised(
+            let [y, weight, centre, g] = self.stretch(column, chunk * CHUNK..chunk * CHUNK + a.len());
+            let before = a.to_vec();
+            envelope.fill(
+                [y, weight, centre, g, &before],
+                [&mut *a, s, change],
                 #[inline(always)]
-                |of| looked(of, rows, c, b, [a, s, change]),
+                |of, [y, w, centre, g, before]| {
+                    let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
+                    // A change within rounding is none: most rows stay at a bound.
+                    let change = if (a - before).abs() <= UNCHANGED * a.abs() { 0.0 } else { a - before };
+                    [a, s, change]
+                },
+            );
+            envelope.sum(
+                [y, weight, g, &*a],
+                #[inline(always)]
+                |of, [y, w, g, a]| [c * w * of.loss.value(y, g + b), of.mismatch(y, c * w, a, g + b)],
             )
         });
         let [loss, mismatch] = added(&sums);
@@ -57,12 +70,16 @@ impl<T: Working> Primal<'_, T> {
     /// Moves b to the root of Σa, which falls as b rises.
     pub(super) fn balance(&self, column: &mut Column, c: f64) {
         let envelope = self.envelope(column);
+        // Σa, ΣS and Σ|a|.
         let sums = |b: f64| {
             sum_over(self.y.len(), |rows| {
-                let rows = self.stretch(column, rows);
-                envelope.vectorised(
+                envelope.sum(
+                    self.stretch(column, rows),
                     #[inline(always)]
-                    |of| pulls(of, rows, c, b),
+                    |of, [y, w, centre, g]| {
+                        let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
+                        [a, s, a.abs()]
+                    },
                 )
             })
         };
@@ -81,42 +98,6 @@ impl<T: Working> Primal<'_, T> {
             |b: f64, step: f64, width: f64| step <= f64::EPSILON * (b.abs() + scale) || width <= 1e-15 * b.abs();
         column.b = balanced(column.b, scale, sums, enough);
     }
-}
-
-/// Computes a and S of all rows at g + b, and by how much a changed. Returns the sums of the loss and of the mismatch.
-#[inline(always)]
-fn looked(of: Envelope, rows: Stretch, c: f64, b: f64, [a, s, change]: [&mut [f64]; 3]) -> [f64; 2] {
-    let [y, weight, centre, g] = rows;
-    let before = a.to_vec();
-    fill_in_lanes(
-        [y, weight, centre, g, &before],
-        [&mut *a, s, change],
-        #[inline(always)]
-        |[y, w, centre, g, before]| {
-            let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
-            // A change within rounding is none: most rows stay at a bound.
-            let change = if (a - before).abs() <= UNCHANGED * a.abs() { 0.0 } else { a - before };
-            [a, s, change]
-        },
-    );
-    sum_in_lanes(
-        [y, weight, g, &*a],
-        #[inline(always)]
-        |[y, w, g, a]| [c * w * of.loss.value(y, g + b), of.mismatch(y, c * w, a, g + b)],
-    )
-}
-
-/// Σa, ΣS and Σ|a| at g + b.
-#[inline(always)]
-fn pulls(of: Envelope, rows: Stretch, c: f64, b: f64) -> [f64; 3] {
-    sum_in_lanes(
-        rows,
-        #[inline(always)]
-        |[y, w, centre, g]| {
-            let (a, s) = of.pull_and_curvature(y, c * w, centre, g + b);
-            [a, s, a.abs()]
-        },
-    )
 }
 
 /// Sums over all rows, chunk by chunk on all threads.

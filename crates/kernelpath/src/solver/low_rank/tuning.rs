@@ -60,7 +60,7 @@ pub(super) const NEAR_SHARE: usize = 20;
 
 /// Rows in the working set for each row inside a segment. Larger: steps cost more. Smaller: rows outside the set come
 /// to a kink, and the set is solved twice.
-pub(super) const ROWS_PER_INSIDE: usize = 3;
+pub(super) const ROWS_PER_INSIDE: usize = 2;
 
 /// Newton steps on a working set before all rows are looked at again. Larger: many steps with rows frozen that should
 /// move. Smaller: more passes over all rows.

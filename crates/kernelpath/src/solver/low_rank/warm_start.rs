@@ -3,7 +3,7 @@
 use crate::certify::certificate::weighted;
 use crate::loss::intercept::best_intercept;
 use crate::numeric::cholesky::Working;
-use crate::numeric::simd::{dot, fill_in_lanes};
+use crate::numeric::simd::dot;
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::primal::Primal;
 
@@ -16,21 +16,9 @@ impl<T: Working> Primal<'_, T> {
             let Some(k) = self.loss.kinks(self.y[i]) else { return (0.0, 0.0) };
             let near = |kink: f64| (kink - b).abs() <= 1e-9 * (kink.abs() + b.abs());
             let pull = self.loss.pull(self.y[i], b);
-            let lowest = if near(k.kink_low) {
-                k.lo
-            } else if near(k.kink_high) {
-                k.mid
-            } else {
-                pull
-            };
-            let highest = if near(k.kink_high) {
-                k.hi
-            } else if near(k.kink_low) {
-                k.mid
-            } else {
-                pull
-            };
-            (c * weight[i] * lowest, c * weight[i] * highest)
+            let at_kink = [(k.kink_low, k.lo, k.mid), (k.kink_high, k.mid, k.hi)].into_iter().filter(|at| near(at.0));
+            let (low, high) = at_kink.fold((pull, pull), |(low, high), (_, lo, hi)| (low.min(lo), high.max(hi)));
+            (c * weight[i] * low, c * weight[i] * high)
         };
         let (low, high) = (0..n).map(slopes).fold((0.0, 0.0), |(low, high), (l, h)| (low + l, high + h));
         let share = if high > low { (-low / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
@@ -67,18 +55,13 @@ impl<T: Working> Primal<'_, T> {
         let mut centre = Vec::new();
         if !self.is_smooth() {
             centre = vec![0.0; self.y.len()];
-            self.loss.vectorised(
+            self.loss.fill(
+                [self.y, last.weight, &last.a, &before.a],
+                [&mut centre],
                 #[inline(always)]
-                |loss| {
-                    fill_in_lanes(
-                        [self.y, last.weight, &last.a, &before.a],
-                        [&mut centre],
-                        #[inline(always)]
-                        |[y, weight, a, a_before]| {
-                            let ((lo, hi), cw) = (loss.domain(y), c * weight);
-                            [(a + t * (a - a_before)).max(cw * lo).min(cw * hi)]
-                        },
-                    );
+                |loss, [y, weight, a, a_before]| {
+                    let ((lo, hi), cw) = (loss.domain(y), c * weight);
+                    [(a + t * (a - a_before)).max(cw * lo).min(cw * hi)]
                 },
             );
         }

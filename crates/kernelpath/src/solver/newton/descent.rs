@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::observe::Control;
-use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, Leap, LeftOutRows, Whole, each_c};
 use crate::solver::newton::smooth::{Column, Direction, Smooth, System};
 use crate::solver::newton::starts::{GAP_BETWEEN, LONGEST_LEAP, mixtures, step_length};
 
@@ -185,12 +185,7 @@ impl<P: Smooth> Engine for Newton<'_, P> {
     fn solve(&mut self, jobs: &mut [Job<Column>], goal: Goal) -> Result<()> {
         let tol = self.problem.settings().tol;
         let tol = if goal == Goal::Answer { tol } else { tol.max(GAP_BETWEEN) };
-        for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-            let c = of_c[0].c;
-            let mut columns: Vec<&mut Column> = of_c.iter_mut().map(|job| &mut job.point).collect();
-            self.descend(&mut columns, c, tol)?;
-        }
-        Ok(())
+        each_c(jobs, |c, columns| self.descend(columns, c, tol))
     }
 
     fn outcome(&self, column: &Column) -> Outcome {
@@ -216,11 +211,10 @@ impl<P: Smooth> Engine for Newton<'_, P> {
         NEWTON_ATTEMPTS
     }
 
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Column>> {
         let starts = units.iter().map(|&u| self.problem.without(whole, rows, u));
         let mut columns = starts.collect::<Result<Vec<Column>>>()?;
         self.descend(&mut columns.iter_mut().collect::<Vec<_>>(), c, self.problem.settings().tol)?;
-        let answer = |Column { beta, b, outcome, .. }| WithoutOne { beta, f: None, b: b[0], outcome };
-        Ok(columns.into_iter().map(answer).collect())
+        Ok(columns)
     }
 }

@@ -99,10 +99,6 @@ pub(crate) fn directions<A: CurvatureRoot>(
     let betas: Vec<&[f64]> = gradients.iter().map(|g| &g.direction.beta[..]).collect();
     let products = times(&betas)?;
     parallel::for_each(gradients.iter_mut().zip(products), |(g, product)| g.begin(product));
-    let aim = |open: &mut [&mut Gradients<A>]| {
-        aim(open);
-        Ok(())
-    };
     conjugate_gradients(gradients.iter_mut().collect(), MAX_PASSES, aim, times)?;
     Ok(gradients.into_iter().map(|g| g.direction).collect())
 }

@@ -130,19 +130,17 @@ impl<T: Working> Smooth for Shared<'_, T> {
         // A floor on the curvature: b would have no equation if a corner of the loss hid the curvature of every row.
         let bound = loss.curvature_bound().unwrap_or(1.0);
         let floor = if column.majorise { bound } else { 1e-9 * bound };
-        let (weight, beta, f, b) = (&column.weight[..n], &column.beta[..n], &column.f[..n], column.b[0]);
-        let (roots, thetas) = (&mut root[..n], &mut theta[..n]);
-        loss.vectorised(
+        let (b, majorise) = (column.b[0], column.majorise);
+        loss.fill(
+            [y, &column.weight, &column.beta, &column.f],
+            [&mut root, &mut theta],
             #[inline(always)]
-            |loss| {
-                for i in 0..n {
-                    let (cw, g) = (c * weight[i], f[i] + b);
-                    let at = if column.majorise || cw <= 0.0 { g } else { loss.nearest(y[i], g, beta[i] / cw) };
-                    let curvature = loss.curvature(y[i], at).max(floor);
-                    let slope = cw * (loss.pull(y[i], at) - curvature * (g - at));
-                    roots[i] = if cw > 0.0 { (cw * curvature).sqrt() } else { 0.0 };
-                    thetas[i] = if cw > 0.0 { slope } else { 0.0 };
-                }
+            |loss, [y, w, beta, f]| {
+                let (cw, g) = (c * w, f + b);
+                let at = if majorise || cw <= 0.0 { g } else { loss.nearest(y, g, beta / cw) };
+                let curvature = loss.curvature(y, at).max(floor);
+                let slope = cw * (loss.pull(y, at) - curvature * (g - at));
+                if cw > 0.0 { [(cw * curvature).sqrt(), slope] } else { [0.0, 0.0] }
             },
         );
         (root, theta)

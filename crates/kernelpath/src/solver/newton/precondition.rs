@@ -21,10 +21,6 @@ enum Preconditioner<'a, T> {
 }
 
 impl<'a, T: Working> Preconditioner<'a, T> {
-    fn low_rank(low_rank: &'a LowRank, curvatures: &[Vec<f64>], control: &Control) -> Result<Self> {
-        Ok(Self::LowRank(low_rank.precondition(curvatures, control)?))
-    }
-
     fn dense(gram: &Gram<T>, curvature: &[f64], control: &Control) -> Result<Self> {
         let root: Vec<f64> = curvature.iter().map(|s| s.sqrt()).collect();
         let factor = Cholesky::new(gram.n(), 1e-6, control, |q, column| {
@@ -148,7 +144,8 @@ impl Preconditioners {
         }
         let directions = match self.strength {
             Strength::SharedLowRank => {
-                Preconditioner::low_rank(&self.low_rank, &[largest()], control)?.directions(gram, systems, control)?
+                let woodbury = self.low_rank.precondition(&[largest()], control)?;
+                Preconditioner::LowRank(woodbury).directions(gram, systems, control)?
             }
             Strength::OwnLowRank => {
                 let low_rank = match &mut self.curved {
@@ -156,7 +153,7 @@ impl Preconditioners {
                     none => none.insert(LowRank::curved(gram, &largest(), rank(gram.n()), control)?),
                 };
                 let own: Vec<Vec<f64>> = systems.iter().map(curvature).collect();
-                Preconditioner::low_rank(low_rank, &own, control)?.directions(gram, systems, control)?
+                Preconditioner::LowRank(low_rank.precondition(&own, control)?).directions(gram, systems, control)?
             }
             Strength::SharedFactor => {
                 Preconditioner::dense(gram, &largest(), control)?.directions(gram, systems, control)?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::certify::ledger::Judge;
-use crate::certify::record::{Outcome, Settings, Status};
+use crate::certify::record::{Outcome, Settings};
 use crate::error::{Error, Result};
 use crate::observe::Control;
 use crate::solver::engine::{LeftOutRows, Whole};
@@ -31,9 +31,19 @@ pub(crate) struct Column {
 
 impl Column {
     pub fn new(weight: Arc<[f64]>, beta: Vec<f64>, f: Vec<f64>, b: Vec<f64>) -> Self {
-        let outcome = Outcome { status: Status::NotRun, steps: 0 };
         let (gap, best) = (f64::INFINITY, (f64::INFINITY, 0));
-        Self { weight, beta, f, b, outcome, gap, mismatch: f64::INFINITY, primal: 0.0, best, majorise: false }
+        Self {
+            weight,
+            beta,
+            f,
+            b,
+            outcome: Outcome::default(),
+            gap,
+            mismatch: f64::INFINITY,
+            primal: 0.0,
+            best,
+            majorise: false,
+        }
     }
 
     /// Moves t of the way along a direction.

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::certify::ledger::{Judged, Taken};
-use crate::certify::record::{Outcome, Status};
+use crate::certify::record::Outcome;
 use crate::device::basis::OfFeatures;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Accuracy;
-use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, each_c};
 use crate::solver::low_rank::column::Column;
 use crate::solver::low_rank::directions::Preconditioner;
 use crate::solver::low_rank::primal::Primal;
@@ -90,11 +90,9 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
 
     fn solve(&mut self, jobs: &mut [Job<Descent<'a>>], _: Goal) -> Result<()> {
         if jobs.iter().all(|job| job.point.column.is_some()) {
-            for of_c in jobs.chunk_by_mut(|a, b| a.c == b.c) {
-                let c = of_c[0].c;
-                self.polish(&mut of_c.iter_mut().filter_map(|job| job.point.column.as_mut()).collect::<Vec<_>>(), c)?;
-            }
-            return Ok(());
+            return each_c(jobs, |c, descents| {
+                self.polish(&mut descents.iter_mut().filter_map(|at| at.column.as_mut()).collect::<Vec<_>>(), c)
+            });
         }
         let problems: Vec<usize> = jobs.iter().map(|job| job.point.problem).collect();
         let starts: Vec<State> = jobs.iter().map(|job| job.point.state.clone()).collect();
@@ -114,7 +112,7 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
     }
 
     fn outcome(&self, descent: &Descent<'a>) -> Outcome {
-        descent.column.as_ref().map_or(Outcome { status: Status::NotRun, steps: 0 }, |column| column.outcome)
+        descent.column.as_ref().map(|column| column.outcome).unwrap_or_default()
     }
 
     fn solution(&self, descent: &Descent<'a>) -> (Vec<f64>, Vec<f64>) {
@@ -137,9 +135,5 @@ impl<'a, T: Working> Engine for SpectralOnFeatures<'a, T> {
 
     fn retry(&mut self) {
         self.primal.accuracy = Accuracy::Double;
-    }
-
-    fn leave_out(&mut self, _: f64, _: &Whole, _: &LeftOutRows, _: &[usize]) -> Result<Vec<WithoutOne>> {
-        Err(Error::LowRank { what: "leave-one-out", instead: "folds, such as `.cv(10)`" })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::certify::exact::Shared;
-use crate::certify::record::{Outcome, Status};
+use crate::certify::record::Outcome;
 use crate::device::basis::Basis;
 use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
@@ -13,7 +13,7 @@ use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
-use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole, WithoutOne};
+use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole};
 use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
 
 /// β and b.
@@ -31,7 +31,7 @@ pub(crate) struct Place {
 
 impl Place {
     fn new(weight: Arc<[f64]>, state: State) -> Self {
-        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome { status: Status::NotRun, steps: 0 } }
+        Self { weight, b: state.b, state, beta: Vec::new(), outcome: Outcome::default() }
     }
 }
 
@@ -102,7 +102,7 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
 
     /// All problems of the block as columns. Each starts from the solution with all rows, less the part of the row that
     /// it leaves out.
-    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<WithoutOne>> {
+    fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Place>> {
         let (device, basis, control) = (self.spectral.device, self.spectral.basis, self.spectral.control);
         let start = |&u: &usize| {
             let mut beta = whole.beta.to_vec();
@@ -120,9 +120,7 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
         self.spectral.settings.tol = LEFT_OUT_SHARE * tol;
         let solved = self.descend(&vec![c; units.len()], &mut places.iter_mut().collect::<Vec<_>>());
         self.spectral.settings.tol = tol;
-        solved?;
-        let answer = |Place { beta, b, outcome, .. }| WithoutOne { beta, f: None, b, outcome };
-        Ok(places.into_iter().map(answer).collect())
+        solved.map(|()| places)
     }
 }
 

@@ -1,0 +1,8 @@
+//! The command as users run it: the binary, its options, exit statuses, files and messages.
+
+mod libsvm;
+mod options;
+mod page;
+mod predictions;
+mod processes;
+mod running;

@@ -1,0 +1,6 @@
+//! Files of data, from their bytes to a table.
+
+mod csv;
+mod libsvm;
+mod packed;
+mod twin;
