@@ -29,41 +29,84 @@ impl fmt::Display for NotNumber {
 }
 
 /// Powers of ten that double precision holds exactly.
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
-    1e21, 1e22,
-];
+const POWERS: [f64; MOST_DIGITS + 1] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19];
+
+/// The most digits that always fit into 64 bits.
+const MOST_DIGITS: usize = 19;
 
 /// The number that a text starts with, and its length in bytes; correctly rounded.
 ///
-/// m / 10ᵏ is one rounding of two exact numbers if m ≤ 2⁵³ and k ≤ 22 (Clinger). Everything else is left to
-/// `fast-float2`.
+/// A number of at most 19 digits, k of them behind the point, is m / 10ᵏ. Up to m = 2⁵³ that is one rounding of two
+/// exact numbers (Clinger), and beyond one division of integers. Everything else is left to `fast-float2`.
 #[inline(always)]
 pub(crate) fn leading(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let start = usize::from(negative || text.first() == Some(&b'+'));
     let (mut at, mut mantissa) = (start, 0u64);
-    let mut digits = |at: &mut usize| {
-        let from = *at;
-        while let Some(digit) = text.get(*at).map(|c| c.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
-            *at += 1;
-        }
-        *at - from
-    };
-    let whole = digits(&mut at);
+    while let Some(digit) = digit(text, at) {
+        mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
+        at += 1;
+    }
+    let whole = at - start;
     let mut decimals = 0;
     if text.get(at) == Some(&b'.') {
         at += 1;
-        decimals = digits(&mut at);
+        let point = at;
+        while let Some(eight) = eight_digits(text, at) {
+            mantissa = mantissa.wrapping_mul(100_000_000).wrapping_add(eight);
+            at += 8;
+        }
+        while let Some(digit) = digit(text, at) {
+            mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
+            at += 1;
+        }
+        decimals = at - point;
     }
     let plain = !matches!(text.get(at), Some(b'e' | b'E'));
-    // 19 digits never wrap around.
-    if plain && (1..=19).contains(&(whole + decimals)) && mantissa <= 1 << 53 {
-        let value = mantissa as f64 / POWERS[decimals];
+    if plain && (1..=MOST_DIGITS).contains(&(whole + decimals)) {
+        let value = if mantissa <= 1 << 53 { mantissa as f64 / POWERS[decimals] } else { quotient(mantissa, decimals) };
         return Some((if negative { -value } else { value }, at));
     }
     general(text)
+}
+
+#[inline(always)]
+fn digit(text: &[u8], at: usize) -> Option<u64> {
+    text.get(at).map(|c| c.wrapping_sub(b'0')).filter(|digit| *digit < 10).map(u64::from)
+}
+
+/// The number of the eight digits at `at`, if there are so many. Pairs of digits are joined, then pairs of pairs, then
+/// both halves, all in one word.
+#[inline(always)]
+fn eight_digits(text: &[u8], at: usize) -> Option<u64> {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let word = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
+    // A byte above '9' gets its highest bit from the sum, one below '0' from the difference.
+    let others = word.wrapping_add(0x4646_4646_4646_4646) | word.wrapping_sub(ZEROS);
+    if others & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    let digits = word - ZEROS;
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+}
+
+/// m / 10ᵏ for m > 0 and k ≤ 19, correctly rounded.
+///
+/// With m and 10ᵏ shifted to 64 bits, the quotient of m·2⁶³ has at least 63 bits. Its lowest bit says, too, whether
+/// something is left over, so that the conversion to 53 bits rounds as the whole quotient would.
+#[inline]
+fn quotient(m: u64, k: usize) -> f64 {
+    let divisor = 10_u64.pow(k as u32);
+    let (up, divisor_up) = (m.leading_zeros(), divisor.leading_zeros());
+    let (numerator, divisor) = (u128::from(m << up) << 63, u128::from(divisor << divisor_up));
+    let quotient = (numerator / divisor) as u64;
+    let is_inexact = u128::from(quotient) * divisor != numerator;
+    // 2 to the power of divisor_up − up − 63, which is between −126 and 0.
+    let scale = f64::from_bits(u64::from(1023 - 63 + divisor_up - up) << 52);
+    (quotient | u64::from(is_inexact)) as f64 * scale
 }
 
 /// As [`leading`], for any number.
@@ -132,6 +175,20 @@ mod tests {
                 Ok(value) => assert_eq!(value.to_bits(), expected.to_bits(), "{text}"),
                 Err(why) => assert!(!expected.is_finite(), "{text} is {why}"),
             }
+        }
+    }
+
+    /// The halfway points between neighbours, and what is a digit away from them.
+    #[test]
+    fn ties_are_rounded_to_even() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..100_000 {
+            let half = ((random.u64(1 << 52..1 << 53) << 1) | 1) << random.u32(..10);
+            let digits = [half - 1, half, half + 1][random.usize(..3)].to_string();
+            let point = random.usize(..=digits.len());
+            let text = format!("{}.{}", &digits[..point], &digits[point..]);
+            let expected: f64 = text.parse().unwrap();
+            assert_eq!(number(text.as_bytes()).unwrap().to_bits(), expected.to_bits(), "{text}");
         }
     }
 
