@@ -27,6 +27,7 @@ from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._machines import Machines, Parts, learned
 from kernelpath._progress import ProgressLine, Watch
+from kernelpath._report import ReportMixin
 from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import Scorer, make_scorer
 from kernelpath._settings import KERNELS_WITHOUT_GAMMA, Grid, Settings, called, is_changed, n_threads
@@ -37,7 +38,7 @@ from kernelpath._weights import Weights, checked_weights, without_zeros
 _Self = TypeVar("_Self", bound="_KernelPathBase")
 
 
-class _KernelPathBase(ModelFilesMixin, CallbackSupportMixin, BaseEstimator):
+class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEstimator):
     """What every estimator shares: parameters, grid, folds, the call into Rust, attributes and warnings.
 
     A subclass makes machines of targets (:meth:`_make_machines`), says what a scorer sees (:meth:`_stand_in`), and
@@ -299,7 +300,7 @@ class _KernelPathBase(ModelFilesMixin, CallbackSupportMixin, BaseEstimator):
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
         check_is_fitted(self)
-        rows = _numeric(self, X, reset=False)
+        rows = self._checked_rows(X)
         try:
             return self._expansion(rows)
         except ValueError as error:
@@ -322,6 +323,9 @@ class _KernelPathBase(ModelFilesMixin, CallbackSupportMixin, BaseEstimator):
     def _scaled(self, X: Any) -> Any:
         """The rows as the model sees them."""
         return scaled(X, *self._scaling) if hasattr(self, "_scaling") else X
+
+    def _checked_rows(self, X: Any) -> Any:
+        return _numeric(self, X, reset=False)
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
         return _numeric(self, X, y, reset=reset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,9 @@ def main() -> int:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Ctrl-C ends the process, or does what the command makes of it: Python would wait for the end of the command."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears signals
+        yield
+        return
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield

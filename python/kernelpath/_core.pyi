@@ -227,6 +227,17 @@ def read_libsvm(
     n_threads: int = 0,
 ) -> tuple[_Double, npt.NDArray[np.int32] | _Index, _Index, int, npt.NDArray[np.int64] | _Double]: ...
 def run_command(arguments: Sequence[str]) -> int: ...
+def write_report(
+    saved: Saved,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    x: _Rows | None = None,
+    labels: Sequence[bool | int | float | str] | None = None,
+    numbers: _Double | None = None,
+    device: str = "cpu",
+    n_threads: int = 0,
+) -> None: ...
 def spread(y: _Double, weight: _Double | None = None) -> float: ...
 def fit(
     X: _Rows,

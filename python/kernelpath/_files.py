@@ -214,9 +214,16 @@ def from_libsvm(source: Path | bytes) -> Any:
     (100,)
     """
     if isinstance(source, bytes):
-        return estimator_of(_core.Saved.from_libsvm(source), "the model of LIBSVM")
-    with open(source, "rb") as file:
-        return estimator_of(_core.Saved.from_libsvm(file.read()), os.fspath(source))
+        name, text = "the model of LIBSVM", source
+    else:
+        name = os.fspath(source)
+        with open(source, "rb") as file:
+            text = file.read()
+    try:
+        saved = _core.Saved.from_libsvm(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return estimator_of(saved, name)
 
 
 def file_of(model: Any) -> _core.Saved:

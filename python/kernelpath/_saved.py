@@ -45,7 +45,9 @@ FEATURES = frozenset(
 )
 
 LAYOUT = "support_vectors_.layout"  # how the rows lay in memory, which sums of floats may depend on
-LONGEST_LABEL = 1024  # characters of a text, as numpy pads all texts to the longest
+FEW_CHARACTERS = 100_000  # of padded labels, whatever the size of the file
+MOST_PADDING = 8  # characters of padded labels for each of theirs
+LONGEST_TEXT = 32  # characters of a text in an array of them, such as a status
 
 # What goes wrong where parts of a file do not fit together.
 MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -145,6 +147,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
 
 def restore_features(features: Any, saved: _core.Saved) -> None:
     """Give :class:`NystromFeatures` what a file holds beside their parameters."""
+    if saved.scaling is not None:
+        raise ValueError("features of scaled columns")
     for name in FEATURES & vars(features).keys():
         delattr(features, name)
     _restore_kernel(features, saved)
@@ -216,8 +220,9 @@ def _outputs(model: Any) -> dict[str, Any]:
     elif model._probability() == "native":
         odds = "native"
     kind = model.classes_.dtype
+    label_type = kind.name if kind.kind in "biufO" else None
     return {
-        "label_type": kind.str if kind.kind == "U" else kind.name,
+        "label_type": kind.str if kind.kind == "U" else label_type,
         "labels": [label.item() if isinstance(label, np.generic) else label for label in labels],
         "arrangement": model._arrangement,
         "odds": odds,
@@ -228,13 +233,15 @@ def _outputs(model: Any) -> dict[str, Any]:
 
 def _classes(labels: list[Any], label_type: str | None) -> npt.NDArray[Any]:
     """The classes as an array of the type they had."""
-    if label_type is None:
-        return np.array(labels)
-    kind = np.dtype(label_type)
+    texts = [label for label in labels if isinstance(label, str)]
+    kind = np.dtype(label_type if label_type is not None else "U" if texts else np.array(labels).dtype)
     if kind.kind not in "biufUO":
         raise ValueError(f"labels are not of the type {label_type}")
-    if kind.itemsize > 4 * LONGEST_LABEL:
-        kind = np.array(labels).dtype
+    if kind.kind == "U":
+        characters = max(kind.itemsize // 4, *map(len, texts))
+        # numpy pads all texts to the longest.
+        if characters * len(labels) > FEW_CHARACTERS + MOST_PADDING * sum(map(len, texts)):
+            kind = np.dtype(object)
     classes = np.array(labels, dtype=kind)
     if classes.tolist() != labels:
         raise ValueError(f"the classes {labels} are not of the type {label_type}")
@@ -273,6 +280,8 @@ def _read(value: Any) -> Any:
         return from_json(value)
     if isinstance(value, tuple):
         names, codes = value
+        if any(len(name) > LONGEST_TEXT for name in names):
+            raise ValueError(f"a text in an array is longer than {LONGEST_TEXT} characters")
         return np.array(names, dtype=str)[codes]
     return value
 

@@ -34,6 +34,10 @@ class Certificate(NamedTuple):
 def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     """The certificate of each machine of a fitted estimator, from the data it was fitted on."""
     check_is_fitted(model)
+    if not hasattr(model, "C_"):
+        raise ValueError(
+            f"the file that this {type(model).__name__} comes from holds no C, so that there is no objective to verify"
+        )
     X, y = model._checked_training(X, y, reset=False)
     rows, X, y, weight = without_zeros(X, y, checked_weights(sample_weight, len(y)), model._is_precomputed())
     X = model._scaled(X)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kernelpath
-from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, _core
+from kernelpath import KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, NystromFeatures, _core
 from kernelpath._command import _interruptible
 
 rng = np.random.RandomState(0)
@@ -82,6 +82,8 @@ def test_models_of_the_command_are_ours(options, kind, y, tmp_path):
     assert model.cv_results_ is not None
     if y is KIND:
         assert predicted(tmp_path) == model.predict(frame).tolist()
+        assert model.n_support_.tolist() == [np.sum(y[model.support_] == label) for label in model.classes_]
+        assert model.n_support_.dtype == np.int32
         values = np.array([line[-3:] for line in predicted(tmp_path, "--decision")], dtype=float)
         np.testing.assert_array_equal(values, model.decision_function(frame))
         if hasattr(model, "predict_proba"):
@@ -100,6 +102,14 @@ def test_models_of_the_command_are_ours(options, kind, y, tmp_path):
     assert not hasattr(again, "_scaling")
 
 
+def test_the_command_makes_our_features(tmp_path):
+    frame = written(tmp_path / "data.csv", WAVE)
+    features = NystromFeatures(n_landmarks=6).fit(frame)
+    features.save(tmp_path / "model.kpath")
+    numbers = np.array([line.split() for line in predicted(tmp_path)], dtype=float)
+    np.testing.assert_allclose(numbers, features.transform(frame), rtol=0, atol=1e-12)
+
+
 def test_the_module_is_the_command():
     child = subprocess.run([sys.executable, "-m", "kernelpath", "--version"], capture_output=True, text=True)
     assert (child.returncode, child.stdout.strip()) == (0, f"kernelpath {_core.__version__}")
@@ -116,3 +126,15 @@ def test_interruptions_are_pythons_again():
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
+def test_the_command_ends_with_an_interruption():
+    """It waits for data that does not come."""
+    command = [sys.executable, "-m", "kernelpath", "train", "-"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=1.5)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=5) in (130, -signal.SIGINT)
+    child.communicate()

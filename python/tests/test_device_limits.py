@@ -76,6 +76,20 @@ def test_without_a_driver_the_processor_works(tmp_path):
     assert output.count("available are cpu") == 2
 
 
+def test_without_a_loader_the_processor_works(tmp_path):
+    """A file that is no library stands for one that is not there."""
+    for name in ("libOpenCL.so.1", "libcuda.so", "libcuda.so.1"):
+        (tmp_path / name).write_text("no library")
+    program = """
+    for device in ("cuda", "opencl"):
+        print(said(RuntimeError, device))
+    assert small("auto").gaps_.max() <= 1e-6
+    """
+    output = run(program, LD_LIBRARY_PATH=str(tmp_path))
+    assert "the library libcuda.so is not found" in output
+    assert "the library libOpenCL.so.1 is not found" in output
+
+
 def test_a_card_without_double_precision_is_refused(tmp_path):
     """By every way to ask for it; "auto" takes the processor."""
     if not shutil.which("cc"):

@@ -28,6 +28,7 @@ from kernelpath import (
     KernelSVR,
     NystromFeatures,
     _core,
+    _saved,
 )
 from kernelpath._files import file_of
 
@@ -39,7 +40,7 @@ THREE = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(75), [-0.5, 0.5])
 WAVE = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(75)
 BOTH = np.column_stack([WAVE, 1.0 - 3.0 * X[:, 1]])
 FRAME = pd.DataFrame(X, columns=["width", "length", "größe"])
-SPARSE = sparse.random_array((75, 3), density=0.6, random_state=0, format="csr")
+SPARSE = sparse.csr_array(sparse.random(75, 3, density=0.6, random_state=0, format="csr"))
 WEIGHT = np.arange(75) % 7 % 3
 TEXTS = np.array(["ein", "zwei", "drei und mehr"])[THREE]
 
@@ -213,6 +214,16 @@ def test_labels_keep_their_type(name, tmp_path):
     for again in (kernelpath.load(tmp_path / "model.kpath"), pickle.loads(pickle.dumps(model))):
         assert_same(model.classes_, again.classes_)
         assert_same(model.predict(X), again.predict(X))
+
+
+def test_padding_of_labels_is_bounded():
+    """One long text among many short ones is not padded, nor are short texts of a type that is wide."""
+    labels = [*(str(k) for k in range(1000)), "x" * 10_000]
+    for label_type, expected in ((None, labels), ("<U10000", labels), ("<U100000000", ["a", "b"])):
+        classes = _saved._classes(expected, label_type)
+        assert (classes.dtype, classes.tolist()) == (object, expected)
+    with pytest.raises(ValueError, match="not of the type <U1"):
+        _saved._classes(["aa", "bb"], "<U1")
 
 
 def test_labels_that_no_file_holds_are_refused_but_pickled():
@@ -453,6 +464,7 @@ def deep(document, *names):
         lambda document: deep(document, "attributes").update(parts_={"names": ["a"], "is_joint": False}),
         lambda document: deep(document, "attributes").update(parts_=[]),
         lambda document: deep(document, "attributes").update(rank_=3),
+        lambda document: document["texts"].update({"attributes/status_": ["x" * 1_000_000]}),
         lambda document: deep(document, "attributes").update({"support_vectors_.layout": 3}),
     ],
 )
@@ -490,8 +502,14 @@ def test_libsvm_models_come_back_as_themselves(tmp_path):
             if more:
                 np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-12)
                 np.testing.assert_array_equal(again.classes_, model.classes_)
-    with pytest.raises(ValueError, match="line 1: "):
+    assert not hasattr(again, "C_")
+    with pytest.raises(ValueError, match="holds no C.* to verify"):
+        again.verify(X, WAVE)
+    with pytest.raises(ValueError, match="the model of LIBSVM: line 1: "):
         kernelpath.from_libsvm(b"no model")
+    (tmp_path / "libsvm.model").write_text("svm_type c_svc\nkernel_type none\n")
+    with pytest.raises(ValueError, match=r"libsvm\.model: line "):
+        kernelpath.from_libsvm(tmp_path / "libsvm.model")
     with pytest.raises(ValueError, match='its kernel is "laplacian"'):
         kernelpath.to_libsvm(KernelSVC(kernel="laplacian", Cs=1.0, cv=None).fit(X, TWO))
 

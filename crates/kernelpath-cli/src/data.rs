@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kernelpath::{Control, LabelValue, SavedModel};
-use kernelpath_data::{Labels, Table};
+use kernelpath_data::{Format, Labels, Table};
 
 use crate::arguments::data::DataArguments;
 use crate::failure::Failure;
@@ -17,7 +17,18 @@ pub(crate) fn read(
     width: Option<usize>,
     control: &Control,
 ) -> Result<Table, Failure> {
-    Ok(kernelpath_data::read(path, &arguments.options(threads, width)?, control)?)
+    let table = kernelpath_data::read(path, &arguments.options(threads, width)?, control)?;
+    let (is_libsvm, file) = (table.format == Format::Libsvm, path.display());
+    match if is_libsvm { arguments.of_csv() } else { arguments.of_libsvm() } {
+        None => Ok(table),
+        Some(option) => {
+            let (one, other) = if is_libsvm { ("CSV", "LIBSVM") } else { ("LIBSVM", "CSV") };
+            let message = format!(
+                "{option} is for {one} files, and {file} was read as {other}; leave it out, or name the --format"
+            );
+            Err(Failure::input(message))
+        }
+    }
 }
 
 /// Reads a table that a model is to predict: its columns must be those of the model.

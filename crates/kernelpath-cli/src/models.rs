@@ -85,9 +85,10 @@ pub(crate) fn keep(model: &SavedModel, path: &Path, kind: Kind) -> Result<(), Fa
 
 /// Writes a model whole, or not at all.
 pub(crate) fn write(model: &SavedModel, path: &Path, kind: Kind, is_single: bool) -> Result<(), Failure> {
-    Ok(match kind {
+    match kind {
         Kind::Kernelpath => model.save(path)?,
         Kind::Libsvm => write_whole(path, libsvm::to_libsvm(model)?.as_bytes())?,
         Kind::Onnx => write_whole(path, &onnx::to_onnx(model, &onnx::Options { is_single })?)?,
-    })
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What a fit found, for people and for programs.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use kernelpath::{Attribute, Outputs, SavedModel, Scores, Status, json_of_float};
@@ -69,7 +70,7 @@ impl<'a> Summary<'a> {
         let gamma = self.fitted.gammas()[self.fitted.gamma_place()];
         for unit in &self.units {
             if let Some(name) = &unit.name {
-                out.push_str(&format!("{name}\n"));
+                let _ = writeln!(out, "{name}");
             }
             if self.fitted.gammas().len() > 1 {
                 out.push_str(&self.gamma_table(unit).text());

@@ -30,7 +30,8 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let cells = |k: usize| self.rows.iter().filter_map(move |row| row.get(k));
         let widths: Vec<usize> = (0..columns).map(|k| cells(k).map(|cell| width(cell)).max().unwrap_or(0)).collect();
-        let is_number = |cell: &&String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        // A missing number is a dash.
+        let is_number = |cell: &&String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '–');
         // The heading says nothing of what is below it.
         let are_numbers: Vec<bool> = (0..columns)
             .map(|k| cells(k).skip(1).filter(|cell| !cell.is_empty()).all(|cell| is_number(&cell)))

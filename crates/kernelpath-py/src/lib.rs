@@ -12,6 +12,7 @@ mod data;
 mod fit;
 mod kernels;
 mod landmarks;
+mod report;
 mod saved;
 mod task;
 mod verify;
@@ -117,6 +118,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::decision, module)?)?;
     module.add_function(wrap_pyfunction!(landmarks::nystrom, module)?)?;
     module.add_function(wrap_pyfunction!(landmarks::nystrom_features, module)?)?;
+    module.add_function(wrap_pyfunction!(report::write_report, module)?)?;
     module.add_function(wrap_pyfunction!(verify::verify, module)?)?;
     module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;

@@ -46,6 +46,24 @@ pub(crate) enum HeaderChoice {
 }
 
 impl DataArguments {
+    /// The first option that only CSV files have a use for, if one is given.
+    pub fn of_csv(&self) -> Option<&'static str> {
+        let given = [
+            ("--header", self.header != HeaderChoice::Auto),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--label", self.label.is_some()),
+            ("--weight", self.weight.is_some()),
+            ("--ignore", !self.ignore.is_empty()),
+        ];
+        given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
+    }
+
+    /// The first option that only LIBSVM files have a use for, if one is given.
+    pub fn of_libsvm(&self) -> Option<&'static str> {
+        let given = [("--zero-based", self.zero_based), ("--ignore-qid", self.ignore_qid)];
+        given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
+    }
+
     /// What the reader is asked for. `width` is the number of features, if a model says so.
     pub fn options(&self, threads: usize, width: Option<usize>) -> Result<Options, Failure> {
         let column = |name: &String| Column::Name(name.clone());

@@ -1,5 +1,7 @@
 //! `kernelpath predict`: a line for each row.
 
+use std::fmt::Write as _;
+
 use kernelpath::{
     Control, DeviceChoice, Hardware, LabelValue, Loss, Outputs, Predicted, Rows, SavedModel, write_whole,
 };
@@ -10,9 +12,6 @@ use crate::failure::Failure;
 use crate::table::{exact, short};
 use crate::{data, labels, models, output};
 
-/// One line for each row: fields with tabs between them.
-type Lines = Vec<Vec<String>>;
-
 pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(), Failure> {
     let hardware = Hardware::threads(arguments.threads).device(DeviceChoice::from_name(&arguments.device)?);
     if let Some(path) = &arguments.output {
@@ -21,16 +20,11 @@ pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(),
     let model = models::load(&arguments.model)?;
     let table = data::read_for(&model, &arguments.data, &arguments.data_options, arguments.threads, control)?;
     let x = table.rows.view()?;
-    let (lines, verdict) = match &model.predictor.outputs {
+    let (text, verdict) = match &model.predictor.outputs {
         Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, &table)?,
         _ => numbers(arguments, &model, &x, hardware, &table)?,
     };
     control.check()?;
-    let mut text = String::new();
-    for line in &lines {
-        text.push_str(&line.join("\t"));
-        text.push('\n');
-    }
     match &arguments.output {
         Some(path) => write_whole(path, text.as_bytes())?,
         None => output::print(&text)?,
@@ -48,7 +42,7 @@ fn classes(
     x: &Rows,
     hardware: Hardware,
     table: &Table,
-) -> Result<(Lines, Option<String>), Failure> {
+) -> Result<(String, Option<String>), Failure> {
     let Outputs::Classes { labels: known, arrangement, odds } = &model.predictor.outputs else {
         return Err(Failure::input("the model has no classes"));
     };
@@ -63,18 +57,22 @@ fn classes(
     };
     let decision = arrangement.decision(values)?;
     let predicted = arrangement.predicted(&decision);
-    let mut lines: Lines = predicted.iter().map(|class| vec![labels::field(&known[*class])]).collect();
-    let mut add = |values: &[f64]| {
-        for (line, row) in lines.iter_mut().zip(values.chunks_exact(values.len() / predicted.len())) {
-            line.extend(row.iter().map(|value| exact(*value)));
+    let blocks: Vec<&[f64]> =
+        probabilities.iter().map(Vec::as_slice).chain(arguments.decision.then_some(&decision[..])).collect();
+    let fields: Vec<String> = known.iter().map(labels::field).collect();
+    let mut text = String::new();
+    for (i, class) in predicted.iter().enumerate() {
+        text.push_str(&fields[*class]);
+        for block in &blocks {
+            let width = block.len() / predicted.len();
+            for value in &block[i * width..(i + 1) * width] {
+                let _ = write!(text, "\t{}", exact(*value));
+            }
         }
-    };
-    probabilities.iter().for_each(|values| add(values));
-    if arguments.decision {
-        add(&decision);
+        text.push('\n');
     }
-    let truth = table.labels.as_ref().map(|labels| data::classes(labels));
-    Ok((lines, truth.map(|truth| accuracy(&predicted, &truth, known, table.weights.as_deref()))))
+    let truth = table.labels.as_ref().map(data::classes);
+    Ok((text, truth.map(|truth| accuracy(&predicted, &truth, known, table.weights.as_deref()))))
 }
 
 fn accuracy(predicted: &[usize], truth: &[LabelValue], known: &[LabelValue], weights: Option<&[f64]>) -> String {
@@ -95,7 +93,7 @@ fn numbers(
     x: &Rows,
     hardware: Hardware,
     table: &Table,
-) -> Result<(Lines, Option<String>), Failure> {
+) -> Result<(String, Option<String>), Failure> {
     if arguments.proba {
         return Err(Failure::input("--proba: a regression has no probabilities of classes; leave it out"));
     }
@@ -105,12 +103,16 @@ fn numbers(
     let Predicted::Numbers { columns, values } = model.predictor.predict(*x, hardware)? else {
         return Err(Failure::input("the model has no numbers"));
     };
-    let lines = values.chunks_exact(columns).map(|row| row.iter().map(|value| exact(*value)).collect()).collect();
+    let mut text = String::new();
+    for row in values.chunks_exact(columns) {
+        let fields: Vec<String> = row.iter().map(|value| exact(*value)).collect();
+        let _ = writeln!(text, "{}", fields.join("\t"));
+    }
     let verdict = match table.labels.as_ref().and_then(Labels::to_floats) {
         Some(truth) => Some(losses(model, &truth, &values, columns, table.weights.as_deref())?),
         None => None,
     };
-    Ok((lines, verdict))
+    Ok((text, verdict))
 }
 
 /// The mean loss of each machine, and of one machine the share of the variance that it explains.

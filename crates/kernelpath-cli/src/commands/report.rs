@@ -19,16 +19,13 @@ pub(crate) fn run(arguments: &ReportArguments, control: &Control) -> Result<(), 
         Some(path) => {
             let table = data::read_for(&model, path, &arguments.data_options, 0, control)?;
             let (labels, x) = (data::needed(&table, path)?, table.rows.view()?);
-            match &model.predictor.outputs {
-                Outputs::Classes { .. } => {
-                    let labels = data::classes(labels);
-                    report(&model, Some(Labelled { x, truth: Truth::Labels(&labels) }), &options)?
-                }
-                _ => {
-                    let values = data::numbers(labels, path)?;
-                    let truth = Truth::Numbers { columns: 1, values: &values };
-                    report(&model, Some(Labelled { x, truth }), &options)?
-                }
+            if let Outputs::Classes { .. } = &model.predictor.outputs {
+                let labels = data::classes(labels);
+                report(&model, Some(Labelled { x, truth: Truth::Labels(&labels) }), &options)?
+            } else {
+                let values = data::numbers(labels, path)?;
+                let truth = Truth::Numbers { columns: 1, values: &values };
+                report(&model, Some(Labelled { x, truth }), &options)?
             }
         }
     };

@@ -1,6 +1,7 @@
 //! `kernelpath svm-predict`: LIBSVM's letters, messages and output file.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 
 use faer::Mat;
 use kernelpath::{
@@ -119,13 +120,13 @@ fn classes(
         let names: Vec<String> = known.iter().map(labels::text).collect();
         let order = order(letters, &names)?;
         let ordered: Vec<&str> = order.iter().map(|c| &*names[*c]).collect();
-        text.push_str(&format!("labels {}\n", ordered.join(" ")));
+        let _ = writeln!(text, "labels {}", ordered.join(" "));
         let mut predicted = Vec::with_capacity(rows.nrows());
         for row in probabilities.chunks_exact(known.len()) {
             // Of equal probabilities, the first.
             let best = order.iter().fold(order[0], |best, c| if row[*c] > row[best] { *c } else { best });
             let each: Vec<String> = order.iter().map(|c| general(row[*c], 6)).collect();
-            text.push_str(&format!("{} {}\n", names[best], each.join(" ")));
+            let _ = writeln!(text, "{} {}", names[best], each.join(" "));
             predicted.push(known[best].clone());
         }
         predicted
@@ -136,13 +137,15 @@ fn classes(
         let Predicted::Labels(predicted) = predictor.predict(*rows, Hardware::default())? else {
             return Err(Failure::input("the model has no classes"));
         };
-        predicted.iter().for_each(|label| text.push_str(&format!("{}\n", labels::text(label))));
+        for label in &predicted {
+            let _ = writeln!(text, "{}", labels::text(label));
+        }
         predicted
     };
     let truth = data::classes(data::needed(table, &letters.test)?);
     let (total, correct) = (truth.len(), predicted.iter().zip(&truth).filter(|(a, b)| a == b).count());
     let percent = general(100.0 * correct as f64 / total as f64, 6);
-    said.push_str(&format!("Accuracy = {percent}% ({correct}/{total}) (classification)\n"));
+    let _ = writeln!(said, "Accuracy = {percent}% ({correct}/{total}) (classification)");
     Ok((text, said))
 }
 
@@ -175,7 +178,10 @@ fn numbers(
     if letters.has_probability {
         output::tell("WARNING: -b 1: no width of errors is known of a regression");
     }
-    let text: String = values.iter().map(|value| format!("{}\n", general(*value, 17))).collect();
+    let mut text = String::new();
+    for value in &values {
+        let _ = writeln!(text, "{}", general(*value, 17));
+    }
     let (mean, squared) = errors(&data::numbers(data::needed(table, &letters.test)?, &letters.test)?, &values);
     let said = format!(
         "Mean squared error = {} (regression)\nSquared correlation coefficient = {} (regression)\n",

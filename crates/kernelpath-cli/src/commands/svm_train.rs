@@ -1,11 +1,12 @@
 //! `kernelpath svm-train`: LIBSVM's letters, messages and model files.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 
 use faer::Mat;
 use kernelpath::{
-    Attribute, Bandwidth, Classifier, Control, Folds, Kernel, LabelValue, Method, Objective, Outputs, PathFit,
-    Regressor, Rows, SavedModel, Shape,
+    Attribute, Bandwidth, Classifier, Control, Folds, Kernel, LabelValue, Method, Outputs, Regressor, Rows, SavedModel,
+    Shape,
 };
 use kernelpath_data::{Base, Format, LibsvmOptions, Options, Table};
 
@@ -156,28 +157,27 @@ fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Tab
         };
         let at_bound = |(k, beta): (usize, &f64)| beta.abs() >= (1.0 - 1e-9) * machine.c * weight(k);
         let bounded = beta.iter().enumerate().filter(|(k, beta)| at_bound((*k, beta))).count();
-        out.push_str(&format!("optimization finished, #iter = {}\n", refit.steps));
+        let _ = writeln!(out, "optimization finished, #iter = {}", refit.steps);
         if letters.weights.is_empty() {
             let share = beta.iter().map(|beta| beta.abs()).sum::<f64>() / (machine.c * beta.len() as f64);
-            out.push_str(&format!("nu = {share:.6}\n"));
+            let _ = writeln!(out, "nu = {share:.6}");
         }
-        let rho = sign(m, fit, saved, table) * saved.predictor.intercepts()[m];
-        out.push_str(&format!("obj = {:.6}, rho = {rho:.6}\n", -machine.dual));
-        out.push_str(&format!("nSV = {n_support}, nBSV = {bounded}\n"));
+        let rho = sign(m, saved, table) * saved.predictor.intercepts()[m];
+        let _ = writeln!(out, "obj = {:.6}, rho = {rho:.6}", -machine.dual);
+        let _ = writeln!(out, "nSV = {n_support}, nBSV = {bounded}");
     }
     if !letters.is_regression {
-        out.push_str(&format!("Total nSV = {}\n", saved.predictor.coef().nrows()));
+        let _ = writeln!(out, "Total nSV = {}", saved.predictor.coef().nrows());
     }
     if letters.c.is_none() {
-        out.push_str(&format!("C = {} chosen by cross validation\n", general(saved.machines[0].c, 6)));
+        let _ = writeln!(out, "C = {} chosen by cross validation", general(saved.machines[0].c, 6));
     }
     Ok(out)
 }
 
 /// ρ is −b for the label that comes first in the file, and b if our machine has the other one as positive.
-fn sign(m: usize, fit: &PathFit, saved: &SavedModel, table: &Table) -> f64 {
+fn sign(m: usize, saved: &SavedModel, table: &Table) -> f64 {
     let Outputs::Classes { labels, arrangement, .. } = &saved.predictor.outputs else { return -1.0 };
-    debug_assert!(matches!(fit.objective, Objective::Scalar(_)));
     let own: Vec<&LabelValue> = match arrangement {
         kernelpath::Arrangement::Pairs { pairs, .. } => vec![&labels[pairs[m].0], &labels[pairs[m].1]],
         _ => vec![&labels[1], &labels[0]],
@@ -193,21 +193,15 @@ fn crossed(saved: &SavedModel, table: &Table, letters: &TrainLetters) -> Result<
     let missing = || Failure::input("cross validation left no values");
     let Some(Attribute::Array(array)) = saved.attributes.get("oof_decision_") else { return Err(missing()) };
     let values = array.entries.to_f64().ok_or_else(missing)?;
-    Ok(match &saved.predictor.outputs {
-        Outputs::Classes { labels: known, arrangement, .. } => {
-            let predicted = arrangement.predicted(&values);
-            let truth = data::classes(labels);
-            let correct = predicted.iter().zip(&truth).filter(|(class, truth)| known[**class] == **truth).count();
-            let percent = 100.0 * correct as f64 / truth.len() as f64;
-            format!("Cross Validation Accuracy = {}%\n", general(percent, 6))
-        }
-        _ => {
-            let (mean, squared) = errors(&data::numbers(labels, &letters.data)?, &values);
-            format!(
-                "Cross Validation Mean squared error = {}\nCross Validation Squared correlation coefficient = {}\n",
-                general(mean, 6),
-                general(squared, 6)
-            )
-        }
-    })
+    if let Outputs::Classes { labels: known, arrangement, .. } = &saved.predictor.outputs {
+        let (predicted, truth) = (arrangement.predicted(&values), data::classes(labels));
+        let correct = predicted.iter().zip(&truth).filter(|(class, truth)| known[**class] == **truth).count();
+        let percent = general(100.0 * correct as f64 / truth.len() as f64, 6);
+        return Ok(format!("Cross Validation Accuracy = {percent}%\n"));
+    }
+    let (mean, squared) = errors(&data::numbers(labels, &letters.data)?, &values);
+    let (mean, squared) = (general(mean, 6), general(squared, 6));
+    Ok(format!(
+        "Cross Validation Mean squared error = {mean}\nCross Validation Squared correlation coefficient = {squared}\n"
+    ))
 }

@@ -1,6 +1,7 @@
 //! LIBSVM's letters, against LIBSVM's programs where these are installed.
 
 use crate::running::{Folder, has_libsvm, original};
+use std::fmt::Write as _;
 
 /// The number behind a name in a text.
 fn number_after(text: &str, name: &str) -> f64 {
@@ -176,10 +177,10 @@ fn precomputed_kernels_have_numbered_rows() {
         .collect();
     let mut matrix = String::new();
     for (i, (label, x)) in rows.iter().enumerate() {
-        matrix.push_str(&format!("{label} 0:{}", i + 1));
+        let _ = write!(matrix, "{label} 0:{}", i + 1);
         for (j, (_, z)) in rows.iter().enumerate() {
             let distance: f64 = x.iter().zip(z).map(|(x, z)| (x - z) * (x - z)).sum();
-            matrix.push_str(&format!(" {}:{:?}", j + 1, (-0.5 * distance).exp()));
+            let _ = write!(matrix, " {}:{:?}", j + 1, (-0.5 * distance).exp());
         }
         matrix.push('\n');
     }

@@ -2,7 +2,7 @@
 
 use kernelpath::{Bandwidth, Classifier, Hardware, Kernel, Method, Predicted, Quantiles, Rows, SavedModel, Scaling};
 
-use crate::running::{Folder, rings, wave};
+use crate::running::{Folder, lines as text, rings, wave};
 
 /// The fields of each line.
 fn lines(text: &str) -> Vec<Vec<String>> {
@@ -110,8 +110,7 @@ fn columns_are_those_of_the_model() {
     folder.run("train rings.csv --cs 1 -o m.kpath").ok();
     let all = folder.run("predict m.kpath rings.csv").ok();
     // Without labels there is nothing to compare with.
-    let bare: String =
-        folder.read("rings.csv").lines().map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect();
+    let bare = text(folder.read("rings.csv").lines().map(|line| line.rsplit_once(',').unwrap().0.into()));
     folder.write("bare.csv", &bare);
     let ran = folder.run("predict m.kpath bare.csv").ok();
     assert_eq!((&ran.out, &*ran.err), (&all.out, ""));
@@ -130,11 +129,12 @@ fn columns_are_those_of_the_model() {
     let ran = folder.run("predict m.kpath rings.csv --proba");
     assert!(ran.status == 2 && ran.err.contains("train with --probability"), "{}", ran.err);
     // Label column first, and named.
-    let moved: String = folder
-        .read("rings.csv")
-        .lines()
-        .map(|line| line.rsplit_once(',').map(|(x, label)| format!("{label},{x}\n")).unwrap())
-        .collect();
+    let moved = text(
+        folder
+            .read("rings.csv")
+            .lines()
+            .map(|line| line.rsplit_once(',').map(|(x, label)| format!("{label},{x}")).unwrap()),
+    );
     folder.write("moved.csv", &moved);
     assert_eq!(folder.run("predict m.kpath moved.csv --label kind").ok().out, all.out);
 }

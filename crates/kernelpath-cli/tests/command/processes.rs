@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::running::{Folder, Ran, rings};
+use crate::running::{Folder, Ran, lines, rings};
 
 #[test]
 fn data_comes_from_standard_input_and_packed_files() {
@@ -55,9 +55,9 @@ fn long(folder: &Folder) {
     let rows = rings(3000, 2);
     let line = |(i, (x, class)): (usize, &([f64; 2], usize))| {
         let class = if i % 7 == 0 { 1 - class } else { *class };
-        format!("{class} 1:{} 2:{}\n", x[0], x[1])
+        format!("{class} 1:{} 2:{}", x[0], x[1])
     };
-    folder.write("long.libsvm", &rows.iter().enumerate().map(line).collect::<String>());
+    folder.write("long.libsvm", &lines(rows.iter().enumerate().map(line)));
 }
 
 #[cfg(unix)]

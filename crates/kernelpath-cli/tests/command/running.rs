@@ -44,10 +44,9 @@ impl Folder {
         folder.write("rings.libsvm", &libsvm(&rings(80, 2), |class| ["-1", "+1"][class].into()));
         folder.write("three.libsvm", &libsvm(&rings(90, 3), |class| (1 + class).to_string()));
         let wave = wave(70);
-        let lines = wave.iter().map(|(x, y)| format!("{},{},{y}\n", x[0], x[1]));
-        folder.write("wave.csv", &format!("a,b,y\n{}", lines.collect::<String>()));
-        let lines = wave.iter().map(|(x, y)| format!("{y} 1:{} 2:{}\n", x[0], x[1]));
-        folder.write("wave.libsvm", &lines.collect::<String>());
+        let text = lines(wave.iter().map(|(x, y)| format!("{},{},{y}", x[0], x[1])));
+        folder.write("wave.csv", &format!("a,b,y\n{text}"));
+        folder.write("wave.libsvm", &lines(wave.iter().map(|(x, y)| format!("{y} 1:{} 2:{}", x[0], x[1]))));
         folder
     }
 
@@ -105,13 +104,17 @@ pub fn wave(n: usize) -> Vec<([f64; 2], f64)> {
     rings(n, 3).into_iter().enumerate().map(of).collect()
 }
 
+/// The text of these lines.
+pub fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.flat_map(|line| [line, "\n".into()]).collect()
+}
+
 fn csv(rows: &[([f64; 2], usize)], label: impl Fn(usize) -> String) -> String {
-    let lines = rows.iter().map(|(x, class)| format!("{},{},{}\n", x[0], x[1], label(*class)));
-    format!("a,b,kind\n{}", lines.collect::<String>())
+    format!("a,b,kind\n{}", lines(rows.iter().map(|(x, class)| format!("{},{},{}", x[0], x[1], label(*class)))))
 }
 
 fn libsvm(rows: &[([f64; 2], usize)], label: impl Fn(usize) -> String) -> String {
-    rows.iter().map(|(x, class)| format!("{} 1:{} 2:{}\n", label(*class), x[0], x[1])).collect()
+    lines(rows.iter().map(|(x, class)| format!("{} 1:{} 2:{}", label(*class), x[0], x[1])))
 }
 
 /// Whether Debian's LIBSVM is there. `KERNELPATH_REQUIRE_LIBSVM` demands it.

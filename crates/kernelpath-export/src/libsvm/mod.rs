@@ -45,6 +45,19 @@ fn place_of(other: usize, own: usize) -> usize {
 /// The text of LIBSVM's model file.
 ///
 /// It has every number with 17 digits. What LIBSVM cannot express is [refused](crate::Error::Refused), with the reason.
+///
+/// ```
+/// use kernelpath::Classifier;
+/// use kernelpath_export::libsvm::{from_libsvm, to_libsvm};
+///
+/// let x: Vec<f64> = (0..60).map(|i| f64::from(i % 20)).collect();
+/// let labels: Vec<i32> = x.iter().map(|x| if *x > 9.0 { 7 } else { -2 }).collect();
+/// let model = Classifier::svm().cs([0.1, 1.0]).fit((&x[..], 1), &labels)?;
+/// let text = to_libsvm(&model.saved())?;
+/// assert!(text.starts_with("svm_type c_svc\nkernel_type rbf\n"));
+/// assert_eq!(from_libsvm(text.as_bytes())?.predictor.vectors().nrows(), model.support().len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn to_libsvm(model: &SavedModel) -> Result<String> {
     Form::of(model)?.written()
 }

@@ -133,7 +133,8 @@ fn vectors(parsed: Parsed, kept: &[usize]) -> Result<(RowsBuf, Vec<usize>)> {
         values.extend_from_slice(&parsed.values[own]);
         starts.push(columns.len());
     }
-    let rows = if kept.len().saturating_mul(parsed.width) <= 2 * values.len() {
+    // Without a vector, a dense matrix would still be as wide as the file says.
+    let rows = if !kept.is_empty() && kept.len().saturating_mul(parsed.width) <= 2 * values.len() {
         let mut dense = Mat::zeros(kept.len(), parsed.width);
         for (row, own) in starts.windows(2).enumerate() {
             (own[0]..own[1]).for_each(|k| dense[(row, columns[k])] = values[k]);

@@ -27,13 +27,29 @@ pub(crate) fn values(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Res
     Ok(graph.add(&sums, &intercepts))
 }
 
-/// (x − shift) · factor, if the model scales its rows.
+/// Whether the kernel is a function of ⟨x, v⟩. Then what would multiply x, or the product, multiplies v, a constant.
+///
+/// ONNX Runtime makes a product of matrices and a number beside it one operator, which holds the number in single
+/// precision even if all else is in double: no such number may stand there.
+fn is_of_products(predictor: &Predictor) -> bool {
+    matches!(predictor.kernel().shape, Shape::Linear | Shape::Poly { .. } | Shape::Sigmoid { .. })
+}
+
+/// (x − shift) · factor, if the model scales its rows; x − shift if the factors are those of the vectors.
 fn scaled(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> {
     let Some(scaling) = &predictor.scaling else { return Ok(x.clone()) };
     let shift = graph.floats("scaling_shift", &[scaling.shift.len()], scaling.shift.iter().copied())?;
-    let factor = graph.floats("scaling_factor", &[scaling.factor.len()], scaling.factor.iter().copied())?;
     let shifted = graph.sub(x, &shift);
+    if is_of_products(predictor) {
+        return Ok(shifted);
+    }
+    let factor = graph.floats("scaling_factor", &[scaling.factor.len()], scaling.factor.iter().copied())?;
     Ok(graph.mul(&shifted, &factor))
+}
+
+/// What multiplies column `j` of the vectors in a kernel of products.
+fn factor(predictor: &Predictor, j: usize) -> f64 {
+    predictor.scaling.as_ref().map_or(1.0, |scaling| scaling.factor[j])
 }
 
 /// The weights of the columns for a linear kernel, column after column.
@@ -47,6 +63,9 @@ fn weights(predictor: &Predictor) -> Vec<f64> {
                 weights[column * functions + m] += coef[(i, m)] * value;
             }
         });
+    }
+    for (k, weight) in weights.iter_mut().enumerate() {
+        *weight *= factor(predictor, k / functions);
     }
     weights
 }
@@ -68,14 +87,14 @@ fn kernel(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> 
             let columns = graph.integers("columns", &columns);
             graph.take(x, &columns, 1)
         }
-        Shape::Linear => products(graph, x, &vectors)?,
+        Shape::Linear => products(graph, x, predictor, 1.0)?,
         Shape::Poly { degree, coef0 } => {
-            let inner = line_of_products(graph, x, &vectors, gamma, coef0)?;
+            let inner = line_of_products(graph, x, predictor, coef0)?;
             let degree = graph.number("degree", f64::from(degree))?;
             graph.apply("Pow", &[&inner, &degree])
         }
         Shape::Sigmoid { coef0 } => {
-            let inner = line_of_products(graph, x, &vectors, gamma, coef0)?;
+            let inner = line_of_products(graph, x, predictor, coef0)?;
             graph.apply("Tanh", &[&inner])
         }
         Shape::Rbf => {
@@ -106,18 +125,17 @@ fn kernel(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> 
     })
 }
 
-/// ⟨x, v⟩.
-fn products(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Value> {
-    let columns = transposed(graph, vectors, |_, value| value)?;
+/// γ⟨x, v⟩.
+fn products(graph: &mut Graph, x: &Value, predictor: &Predictor, gamma: f64) -> Result<Value> {
+    let columns = transposed(graph, &predictor.vectors(), |j, value| gamma * factor(predictor, j) * value)?;
     Ok(graph.times(x, &columns))
 }
 
 /// γ⟨x, v⟩ + c.
-fn line_of_products(graph: &mut Graph, x: &Value, vectors: &Rows, gamma: f64, coef0: f64) -> Result<Value> {
-    let (gamma, coef0) = (graph.number("gamma", gamma)?, graph.number("coef0", coef0)?);
-    let products = products(graph, x, vectors)?;
-    let multiple = graph.mul(&products, &gamma);
-    Ok(graph.add(&multiple, &coef0))
+fn line_of_products(graph: &mut Graph, x: &Value, predictor: &Predictor, coef0: f64) -> Result<Value> {
+    let products = products(graph, x, predictor, predictor.kernel().gamma)?;
+    let coef0 = graph.number("coef0", coef0)?;
+    Ok(graph.add(&products, &coef0))
 }
 
 /// exp(factor · values).
@@ -146,6 +164,7 @@ fn transposed(graph: &mut Graph, vectors: &Rows, of: impl Fn(usize, f64) -> f64)
 /// leaves distances as they are and saves their digits.
 fn squared_distances(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Value> {
     let (rows, columns) = (vectors.nrows(), vectors.ncols());
+    graph.check_room(&[columns, rows])?;
     let mut mean = vec![0.0; columns];
     for i in 0..rows {
         for_each_entry(vectors, i, |column, value| mean[column] += value / rows as f64);

@@ -28,7 +28,7 @@ use crate::onnx::graph::{Graph, Value, refused};
 use crate::onnx::odds::probabilities;
 use crate::onnx::proto::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
 
-/// The version of the format of files: that of ONNX 1.7 (2020), since which every operator used is there.
+/// The version of the format of files: that of ONNX 1.8 (2020).
 const IR_VERSION: i64 = 7;
 
 /// The version of the operators: that of ONNX 1.8 and ONNX Runtime 1.6 (2020).
@@ -45,6 +45,18 @@ pub struct Options {
 ///
 /// Refused are models of more than 2 GiB, those that couple the probabilities of pairs of more than 10 classes, and labels
 /// that are not of one type.
+///
+/// ```
+/// use kernelpath::Regressor;
+/// use kernelpath_export::onnx::{Options, to_onnx};
+///
+/// let x: Vec<f64> = (0..60).map(|i| f64::from(i) / 10.0).collect();
+/// let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+/// let model = Regressor::ridge().cs([1.0, 10.0]).fit((&x[..], 1), &y)?;
+/// let (double, single) = (Options::default(), Options { is_single: true });
+/// assert!(to_onnx(&model.saved(), &single)?.len() < to_onnx(&model.saved(), &double)?.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn to_onnx(model: &SavedModel, options: &Options) -> Result<Vec<u8>> {
     let predictor = &model.predictor;
     let mut graph = Graph::new(&model.estimator, "", options.is_single);
@@ -118,3 +130,6 @@ fn write_numbers(graph: &mut Graph, values: &Value, columns: usize, is_one: bool
         graph.output(&values, "values", float, &[None, Some(columns)], "what predict returns");
     }
 }
+
+#[cfg(test)]
+mod tests;

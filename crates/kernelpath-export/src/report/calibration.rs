@@ -3,7 +3,7 @@
 use kernelpath::{Calibration, Odds, Outputs};
 
 use crate::report::chart::{Bar, Bars, Figure, Line, Lines, Point};
-use crate::report::found::Found;
+use crate::report::found::{Found, IN_LEGEND};
 use crate::report::judged::JudgedClasses;
 use crate::report::scores::{MOST_CURVES, cut_note};
 use crate::report::section::Section;
@@ -170,6 +170,7 @@ fn maps_figure(found: &Found, maps: &[Calibration]) -> Figure {
         table.line([name.clone(), map.method().name().into(), slope, intercept]);
         let at = |k: usize| -reach + 2.0 * reach * k as f64 / (MAP_POINTS - 1) as f64;
         let point = |k: usize| Point { x: at(k), y: map.probability(at(k)), error: f64::NAN };
+        let name = found.short_name(*m, IN_LEGEND);
         lines.push(Line { name, points: (0..MAP_POINTS).map(point).collect(), ..Line::default() });
     }
     let title = "From decision value to probability".to_string();

@@ -1,8 +1,13 @@
 //! What a model says of its fit, in one shape for every kind of fit. Nothing is trusted: what is missing, or has
 //! another shape than it should, is not there.
 
-use kernelpath::{Array, Attribute, Entries, Outputs, SavedModel, Status, float_of_json};
+use kernelpath::{Arrangement, Array, Attribute, Entries, LabelValue, Outputs, SavedModel, Status, float_of_json};
 use serde_json::Value;
+
+use crate::report::text::{label, shortened};
+
+/// Characters of a class in the name of a machine in a legend.
+pub(crate) const IN_LEGEND: usize = 14;
 
 /// Attributes of a model, by the axes that they have.
 pub(crate) struct Found<'a> {
@@ -74,14 +79,34 @@ impl<'a> Found<'a> {
         if self.is_joint { 1 } else { self.machines() }
     }
 
-    /// What sets a table of scores apart; nothing if it is the only one.
+    /// What sets a table of scores apart, in few characters; nothing if it is the only one.
     pub fn table_name(&self, table: usize) -> String {
-        if self.is_joint { String::new() } else { self.machine_name(table) }
+        if self.is_joint { String::new() } else { self.short_name(table, IN_LEGEND) }
     }
 
     /// What sets a machine apart; nothing if it is the only one.
     pub fn machine_name(&self, machine: usize) -> String {
-        self.names.get(machine).map(|name| name.replace("tau=", "τ = ")).unwrap_or_default()
+        self.named(machine, usize::MAX, " against ")
+    }
+
+    /// The same in few characters: a pair of classes is told apart by the first `most` characters of each.
+    pub fn short_name(&self, machine: usize, most: usize) -> String {
+        self.named(machine, most, if most < 12 { " | " } else { " against " })
+    }
+
+    fn named(&self, machine: usize, most: usize, between: &str) -> String {
+        let name = |class: usize, labels: &[LabelValue]| labels.get(class).map(|value| shortened(&label(value), most));
+        let of_classes = match &self.model.predictor.outputs {
+            Outputs::Classes { labels, arrangement: Arrangement::Pairs { pairs, .. }, .. } => pairs
+                .get(machine)
+                .and_then(|pair| Some(format!("{}{between}{}", name(pair.0, labels)?, name(pair.1, labels)?))),
+            Outputs::Classes { labels, arrangement: Arrangement::Rest { .. }, .. } => {
+                name(machine, labels).map(|name| format!("{name}{between}rest"))
+            }
+            _ => None,
+        };
+        let stated = self.names.get(machine).map(|name| name.replace("tau=", "τ = "));
+        if stated.is_some() { of_classes.or(stated).unwrap_or_default() } else { String::new() }
     }
 
     /// The values of C of a machine.

@@ -3,6 +3,8 @@
 mod calibration;
 mod chart;
 mod classes;
+mod command;
+mod edge;
 mod found;
 mod judged;
 mod numbers;

@@ -61,7 +61,8 @@ pub(crate) fn key_figures(found: &Found) -> String {
     if !gap.is_nan() {
         add("Gap of the returned model", rough(gap), status_of_returned(found));
     }
-    if let Some(time) = found.float("fit_seconds_").or_else(|| found.float("path_seconds_")) {
+    let parts = || Some(found.float("kernel_seconds_")? + found.float("path_seconds_")?);
+    if let Some(time) = found.float("fit_seconds_").or_else(parts) {
         add("Time of the fit", seconds(time), String::new());
     }
     out + "</dl>"

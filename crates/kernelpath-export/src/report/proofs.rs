@@ -12,6 +12,9 @@ use crate::report::text::{count, counted, digits, number, rough};
 const MOST_ROWS: usize = 36;
 const MOST_COLUMNS: usize = 60;
 
+/// Characters of a class in the name of a row.
+const IN_ROW: usize = 4;
+
 /// Most machines of the table; of more, those with the largest gaps.
 const MOST_MACHINES: usize = 12;
 
@@ -136,13 +139,13 @@ type Row = (String, Vec<(usize, usize, usize)>);
 /// machine, or one for several machines.
 fn rows(found: &Found, gaps: &Grid) -> (Vec<Row>, &'static str) {
     let problem = |k: usize| if k + 1 == gaps.problems { "refit".to_string() } else { format!("fold {k}") };
-    let gamma = |g: usize| (gaps.gammas > 1).then(|| format!("γ = {}", number(found.gammas[g])));
+    let gamma = |g: usize| (gaps.gammas > 1).then(|| format!("γ = {}", rough(found.gammas[g])));
     let all = |m: usize, g: usize| (0..gaps.problems).map(move |k| (m, g, k));
     let joined = |parts: [Option<String>; 3]| {
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     };
     let (machines, gammas) = (gaps.machines, gaps.gammas);
-    let name = |m: usize| Some(found.machine_name(m));
+    let name = |m: usize| Some(found.short_name(m, IN_ROW));
     if machines * gammas * gaps.problems <= MOST_ROWS {
         let each = (0..machines).flat_map(|m| (0..gammas).flat_map(move |g| all(m, g)));
         let rows = each.map(|(m, g, k)| (joined([name(m), gamma(g), Some(problem(k))]), vec![(m, g, k)])).collect();
@@ -158,11 +161,11 @@ fn rows(found: &Found, gaps: &Grid) -> (Vec<Row>, &'static str) {
     let row = |first: usize| {
         let group = first..(first + stride).min(machines);
         let models = group.clone().flat_map(|m| (0..gammas).flat_map(move |g| all(m, g))).collect();
-        let name = found.machine_name(first);
+        let name = found.short_name(first, IN_ROW);
         (if group.len() > 1 { format!("{name} …") } else { name }, models)
     };
     let rows = (0..machines).step_by(stride).map(row).collect();
-    (rows, "A row is the worst of all folds, refits and γ's of one or several machines. ")
+    (rows, "A row is the worst of one or several machines, with all their folds, refits and values of γ. ")
 }
 
 /// What a cell says of its models.
@@ -213,7 +216,7 @@ fn map(found: &Found, gaps: &Grid, status: &Grid) -> Figure {
     let map = HeatMap {
         title: title.clone(),
         x_name: if found.has_shared_cs() { "C".into() } else { "C of the first machine".into() },
-        columns: columns.iter().map(|group| number(found.cs(0)[group[0]])).collect(),
+        columns: columns.iter().map(|group| rough(found.cs(0)[group[0]])).collect(),
         rows: rows.into_iter().map(|(name, _)| name).collect(),
         cells,
         ..HeatMap::default()

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::report::command::command;
 use crate::report::found::Found;
 use crate::report::section::Section;
 use crate::report::text::escaped;
@@ -10,7 +11,7 @@ use crate::report::text::escaped;
 const MOST_VALUES: usize = 100;
 
 /// What parameters are in Python unless they are set. One name may have several: each estimator has one of them.
-fn is_default(name: &str, value: &Value) -> bool {
+pub(crate) fn is_default(name: &str, value: &Value) -> bool {
     let default = match name {
         "kernel" => json!("rbf"),
         "gamma" => json!("sigest"),
@@ -42,8 +43,8 @@ fn is_default(name: &str, value: &Value) -> bool {
 pub(crate) fn section(found: &Found) -> Section {
     let mut section = Section::new("reproduce", "Fit it again");
     section.say(
-        "X and y are the data of the fit. The same data and parameters give the same model. Folds and bandwidths are \
-         drawn from the seed, by Python and by the command line in their own ways.",
+        "X and y, or DATA, are the data of the fit. The same data and parameters give the same model. Folds and bandwidths \
+         are drawn from the seed, by Python and by the command line in their own ways: use the one that made the model.",
     );
     let (code, unknown) = python(found);
     section.words += &format!("<h3>Python</h3><pre><code>{}</code></pre>", escaped(&code));
@@ -51,6 +52,12 @@ pub(crate) fn section(found: &Found) -> Section {
         let names = unknown.join(", ");
         let text = format!("Not known to this file, but for their texts: {names}. Set them as they were.");
         section.words += &format!("<p class=\"note\">{}</p>", escaped(&text));
+    }
+    if let Some(command) = command(found) {
+        section.words += &format!("<h3>Command line</h3><pre><code>{}</code></pre>", escaped(&command));
+    }
+    if found.model.predictor.scaling.is_some() {
+        section.words += "<p class=\"note\">The model scales the columns itself: add --scale as it was.</p>";
     }
     section
 }
@@ -93,8 +100,8 @@ fn literal(value: &Value) -> Option<String> {
         Value::Number(number) => number.to_string(),
         Value::String(_) => value.to_string(),
         Value::Array(values) => {
-            if let Some(text) = steps(values) {
-                return Some(text);
+            if let Some((first, last, count)) = steps(values) {
+                return Some(format!("np.geomspace({first}, {last}, {count})"));
             }
             if values.len() > MOST_VALUES {
                 return None;
@@ -108,8 +115,8 @@ fn literal(value: &Value) -> Option<String> {
     })
 }
 
-/// `np.geomspace(…)`, if it gives these numbers to the last digits.
-fn steps(values: &[Value]) -> Option<String> {
+/// The first, the last and the number of values, if these rise or fall by the same factor up to the last digits.
+pub(crate) fn steps(values: &[Value]) -> Option<(Value, Value, usize)> {
     let values: Vec<f64> = values.iter().map(Value::as_f64).collect::<Option<_>>()?;
     let (first, last, n) = (*values.first()?, *values.last()?, values.len());
     if n < 6 || first <= 0.0 || last <= 0.0 {
@@ -117,7 +124,7 @@ fn steps(values: &[Value]) -> Option<String> {
     }
     let at = |k: usize| first * (last / first).powf(k as f64 / (n - 1) as f64);
     let is_same = values.iter().enumerate().all(|(k, value)| (at(k) - value).abs() <= 1e-12 * value.abs());
-    is_same.then(|| format!("np.geomspace({}, {}, {n})", json!(first), json!(last)))
+    is_same.then(|| (json!(first), json!(last), n))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The scores of held-out rows: over C, and over C and γ.
 
 use crate::report::chart::{Cell, Figure, HeatMap, Line, Lines, Point};
+use crate::report::edge::edge;
 use crate::report::found::{Found, Grid, mean_and_error};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
-use crate::report::text::{count, counted, escaped, number, rough};
+use crate::report::text::{count, counted, digits, escaped, number, rough};
 
 /// Most lines of a chart.
 pub(crate) const MOST_CURVES: usize = 8;
@@ -45,6 +46,12 @@ impl Means {
         mean_and_error(self.folds[table].iter().map(|fold| self.grid.at(table, *fold, gamma, c)))
     }
 
+    /// Mean and standard error of the score at one place less that at another, fold by fold. A place is (γ, C).
+    pub fn difference(&self, table: usize, here: (usize, usize), there: (usize, usize)) -> (f64, f64) {
+        let at = |fold: usize, (gamma, c): (usize, usize)| self.grid.at(table, fold, gamma, c);
+        mean_and_error(self.folds[table].iter().map(|fold| at(*fold, here) - at(*fold, there)))
+    }
+
     /// Number of folds.
     pub fn folds(&self) -> usize {
         self.grid.problems
@@ -63,8 +70,8 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
         escaped(&score)
     ));
     section.say(&rule(found));
-    if let Some(warning) = at_the_edge(found, &means) {
-        section.words += &format!("<p class=\"warn\">{warning}</p>");
+    if let Some(warning) = edge(found, &means) {
+        section.words += &format!("<p class=\"warn\">{}</p>", escaped(&warning));
     }
     section.figures.push(curves(found, &means, &score));
     if found.gammas.len() > 1 {
@@ -88,29 +95,6 @@ fn rule(found: &Found) -> String {
     }
 }
 
-/// What a chosen place at the end of the grid means.
-fn at_the_edge(found: &Found, means: &Means) -> Option<String> {
-    let rising = found.rising();
-    let g = found.gamma_at;
-    let edge = found.best().iter().enumerate().find_map(|(table, best)| {
-        let place = rising.iter().position(|c| c == best)?;
-        // Only where the score still rises towards the end by more than its error.
-        let neighbour = |near: usize| {
-            let ((here, _), (there, error)) = (means.at(table, g, *best), means.at(table, g, rising[near]));
-            here - there > error
-        };
-        match place {
-            _ if rising.len() < 3 => None,
-            0 if neighbour(1) => Some("smallest"),
-            last if last + 1 == rising.len() && neighbour(last - 1) => Some("largest"),
-            _ => None,
-        }
-    })?;
-    Some(format!(
-        "A chosen C is the {edge} that was tried, and the score still rises there: a wider grid may do better."
-    ))
-}
-
 /// What has a line of its own: (table, γ, name).
 fn drawn(found: &Found) -> Vec<(usize, usize, String)> {
     if found.tables() == 1 && found.gammas.len() > 1 {
@@ -119,7 +103,7 @@ fn drawn(found: &Found) -> Vec<(usize, usize, String)> {
         if !gammas.contains(&found.gamma_at) {
             gammas[MOST_CURVES - 1] = found.gamma_at;
         }
-        return gammas.into_iter().map(|g| (0, g, format!("γ = {}", number(found.gammas[g])))).collect();
+        return gammas.into_iter().map(|g| (0, g, format!("γ = {}", digits(found.gammas[g], 3)))).collect();
     }
     let tables = thinned(found.tables(), MOST_CURVES, &[]);
     tables.into_iter().map(|table| (table, found.gamma_at, found.table_name(table))).collect()
@@ -220,8 +204,8 @@ fn surface(found: &Found, means: &Means, score: &str) -> Figure {
         title: title.clone(),
         x_name: if found.has_shared_cs() { "C".into() } else { "C of the first machine".into() },
         y_name: "γ".into(),
-        columns: columns.iter().map(|c| number(found.cs(0)[*c])).collect(),
-        rows: rows.iter().map(|g| number(found.gammas[*g])).collect(),
+        columns: columns.iter().map(|c| rough(found.cs(0)[*c])).collect(),
+        rows: rows.iter().map(|g| digits(found.gammas[*g], 3)).collect(),
         cells,
         rings: found.best().iter().filter_map(place).take(MOST_CURVES).collect(),
         is_square: false,

@@ -1,7 +1,7 @@
 //! How many rows a model stands on, over C.
 
 use crate::report::chart::{Figure, Line, Lines, Point};
-use crate::report::found::{Found, Grid};
+use crate::report::found::{Found, Grid, IN_LEGEND};
 use crate::report::scores::{MOST_CURVES, MOST_POINTS, cut_note};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
@@ -45,7 +45,7 @@ fn chart(found: &Found, counts: &Grid) -> Figure {
         let chosen = best.get(*machine).or(best.first()).copied();
         let keep: Vec<usize> = chosen.iter().filter_map(|b| rising.iter().position(|c| c == b)).collect();
         let cs = found.cs(*machine);
-        let name = found.machine_name(*machine);
+        let name = found.short_name(*machine, IN_LEGEND);
         let mut line = Line { name: name.clone(), ..Line::default() };
         for k in thinned(rising.len(), MOST_POINTS, &keep) {
             let (c, count) = (cs[rising[k]], counts.at(*machine, 0, g, rising[k]));

@@ -60,6 +60,8 @@ fn chart(found: &Found, kernel: Option<f64>, path: Option<f64>) -> Option<Figure
     let title = "Where the time went".to_string();
     let (drawing, legend) = strip(&title, &shares);
     let note =
-        "The kernel is the matrix between rows, or the features at low rank. The path is every C, fold and γ.".into();
+        "The kernel is the matrix between rows, or the features at low rank. The path is every C, fold and γ. The \
+                rest is checks, the choice and the calibration."
+            .into();
     Some(Figure { title, drawing, legend, note, table })
 }

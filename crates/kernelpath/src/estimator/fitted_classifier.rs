@@ -11,7 +11,7 @@ use crate::estimator::saving::{Layout, Particulars};
 use crate::fit::metrics::{accuracy, balanced_accuracy, neg_log_loss, roc_auc};
 use crate::fit::scoring::Scoring;
 use crate::model::arrangement::Arrangement;
-use crate::model::attributes::Array;
+use crate::model::attributes::{Array, Entries};
 use crate::model::calibrate::Calibration;
 use crate::model::label_value::LabelValue;
 use crate::model::predictor::Outputs;
@@ -43,6 +43,8 @@ pub struct FittedClassifier<L> {
     pub(crate) odds: Option<Odds>,
     /// Out-of-fold values of the machines, row after row.
     pub(crate) held_out: Vec<f64>,
+    /// Support vectors of each class.
+    pub(crate) support_counts: Vec<i32>,
 }
 
 shared_results!([L] FittedClassifier<L>);
@@ -180,6 +182,8 @@ impl<L> FittedClassifier<L> {
             let probabilities = odds.probabilities(&self.arrangement, &self.held_out);
             attributes.push(("oof_proba_", Array::of_f64([n, outputs], probabilities).into()));
         }
+        let counts = Array { shape: vec![outputs], entries: Entries::I32(self.support_counts.clone()) };
+        attributes.push(("n_support_", counts.into()));
         let (labels, arrangement, odds) = (self.values.clone(), self.arrangement.clone(), self.odds.clone());
         let outputs = Outputs::Classes { labels, arrangement, odds };
         let parameters = builder.parameters();

@@ -92,7 +92,7 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         // Single precision may not be enough to get there. Then all is solved once more, in double precision.
         let is_short = |record: &Record| matches!(record.status, Status::Stalled | Status::Inaccurate);
         if in_single && records.into_iter().any(is_short) {
-            control.extend(cs.len() * problems.len());
+            control.extend(cs.len() * request.problems());
             let (kept, left_out) = solve(false)?;
             return Ok((method, kept, left_out));
         }

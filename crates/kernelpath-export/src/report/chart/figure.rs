@@ -6,7 +6,7 @@ use crate::report::table::Table;
 use crate::report::text::{escaped, shortened};
 
 /// Most characters of a name in a legend.
-const LONGEST: usize = 32;
+const LONGEST: usize = 40;
 
 /// A chart with its words.
 #[derive(Debug, Clone)]

@@ -5,10 +5,13 @@ use crate::report::chart::svg::{Anchor, Svg};
 use crate::report::text::shortened;
 
 /// Most characters of the name of a row.
-const LONGEST: usize = 15;
+const LONGEST: usize = 18;
 
-/// Most columns that are named.
+/// Most columns that are all named, however long their names.
 const NAMED_COLUMNS: usize = 7;
+
+/// Most characters of the names of more columns.
+const LONG_COLUMN: usize = 7;
 
 /// Least height of a row that has its own name.
 const NAMED_ROW: f64 = 13.0;
@@ -69,7 +72,9 @@ impl HeatMap {
         }
         for &(r, c) in &self.rings {
             let corner = (left + c as f64 * width - 1.0, top + r as f64 * height - 1.0);
-            svg.rect("ring", corner, (width + 2.0 - gap, height + 2.0 - gap), None);
+            for class in ["ring under", "ring"] {
+                svg.rect(class, corner, (width + 2.0 - gap, height + 2.0 - gap), None);
+            }
         }
         self.name_columns(&mut svg, (left, width), bottom);
         svg.text("axis", (2.0, 12.0), Anchor::Start, &self.y_name);
@@ -79,10 +84,12 @@ impl HeatMap {
 
     /// Some columns, so that their names do not touch.
     fn name_columns(&self, svg: &mut Svg, (left, width): (f64, f64), bottom: f64) {
-        let stride = self.columns.len().div_ceil(NAMED_COLUMNS).max(1);
+        let longest = self.columns.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(LONG_COLUMN);
+        let needed = (CHARACTER * longest as f64 + 4.0) / width;
+        let stride = if self.columns.len() <= NAMED_COLUMNS { 1 } else { needed.ceil().max(1.0) as usize };
         let mut free = f64::NEG_INFINITY;
         for (c, name) in self.columns.iter().enumerate() {
-            let name = shortened(name, ((stride as f64 * width) / CHARACTER).max(5.0) as usize);
+            let name = shortened(name, ((stride as f64 * width - 4.0) / CHARACTER).max(5.0) as usize);
             let half = 0.5 * CHARACTER * name.chars().count() as f64;
             let middle = left + (c as f64 + 0.5) * width;
             let at = middle.clamp(half.min(middle), WIDTH - half);

@@ -111,7 +111,10 @@ impl Lines {
         if let Some((x, y)) = line.chosen
             && let Some(place) = frame.at(x, y)
         {
-            svg.line("chosen", (place.0, frame.top), (place.0, frame.bottom));
+            // One line for all that share a place.
+            if self.lines[..k].iter().all(|other| other.chosen.is_none_or(|(other, _)| other != x)) {
+                svg.line("chosen", (place.0, frame.top), (place.0, frame.bottom));
+            }
             svg.circle(&color("dot ring", k, self.lines.len()), place, 4.5, None);
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Scale {
     high: f64,
     from: f64,
     to: f64,
+    /// From one named value to the next, on a linear axis.
+    step: f64,
     is_log: bool,
 }
 
@@ -26,12 +28,12 @@ impl Scale {
         let slack = if high - low > 1e-12 * low.abs().max(high.abs()) { 0.0 } else { 0.5 * high.abs().max(1e-3) };
         let (low, high) = (low - slack, high + slack);
         let step = round_step((high - low) / TICKS);
-        Self::new((low / step).floor() * step, (high / step).ceil() * step, false)
+        Self { step, ..Self::between((low / step).floor() * step, (high / step).ceil() * step) }
     }
 
     /// A linear axis with these ends.
     pub fn between(low: f64, high: f64) -> Self {
-        Self::new(low, high, false)
+        Self { low, high, from: 0.0, to: 1.0, step: round_step((high - low) / TICKS), is_log: false }
     }
 
     /// A logarithmic axis around the positive finite ones of these values.
@@ -39,11 +41,7 @@ impl Scale {
         let (low, high) = extent(values.into_iter().filter(|v| v.is_finite() && *v > 0.0)).unwrap_or((1.0, 10.0));
         let is_point = high / low < 1.001;
         let (low, high) = if is_point { (low / 3.0, high * 3.0) } else { (low, high) };
-        Self::new(low, high, true)
-    }
-
-    fn new(low: f64, high: f64, is_log: bool) -> Self {
-        Self { low, high, from: 0.0, to: 1.0, is_log }
+        Self { is_log: true, ..Self::between(low, high) }
     }
 
     /// The same axis between these coordinates.
@@ -67,7 +65,7 @@ impl Scale {
     }
 
     fn linear_ticks(&self) -> Vec<(f64, String)> {
-        let step = round_step((self.high - self.low) / TICKS);
+        let step = self.step;
         let first = (self.low / step - 1e-9).ceil();
         let count = ((self.high / step + 1e-9).floor() - first).clamp(0.0, 20.0) as usize;
         // −0 is no name of 0.
@@ -137,6 +135,7 @@ mod tests {
     fn linear_axes_have_round_ends_and_ticks() {
         assert_eq!(names(Scale::linear([0.52, 0.97])), ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]);
         assert_eq!(names(Scale::linear([-3.0, 17.0])), ["−5", "0", "5", "10", "15", "20"]);
+        assert_eq!(names(Scale::linear([-1.02, -0.1])), ["−1.2", "−1.0", "−0.8", "−0.6", "−0.4", "−0.2", "0.0"]);
         assert_eq!(names(Scale::linear([0.0, 0.1])), ["0.00", "0.02", "0.04", "0.06", "0.08", "0.10"]);
         let scale = Scale::linear([0.52, 0.97]).over(100.0, 0.0);
         assert!((scale.at(0.75).unwrap() - 50.0).abs() < 1e-9);

@@ -155,6 +155,10 @@ impl<L: Launcher> Device for Accelerator<L> {
 
     fn eigh_in_single(&self, k: Matrix, control: &Control) -> Result<(Vec<f64>, Matrix)> {
         control.check()?;
+        if k.rows > self.own_eigen_rows() {
+            let (values, basis) = self.eigen_on_host(k, control)?;
+            return Ok((values, self.narrow(&basis)?));
+        }
         let narrow = self.narrow(&k)?;
         drop(k);
         self.eigen_on_device(narrow, control)

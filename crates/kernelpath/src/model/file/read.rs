@@ -240,10 +240,14 @@ impl Parts {
     fn calibrations(&mut self, machines: usize) -> Result<Vec<Calibration>> {
         let methods = texts("calibration.method", self.array("calibration.method")?)?;
         let (slopes, intercepts) = (self.finite("calibration.slope")?, self.finite("calibration.intercept")?);
-        let (starts, (_, points)) = (self.places("calibration.starts")?, self.floats("calibration.points", 2)?);
+        let (starts, (shape, points)) = (self.places("calibration.starts")?, self.floats("calibration.points", 2)?);
         finite("calibration.points", &points)?;
         if [methods.len(), slopes.len(), intercepts.len(), starts.len().wrapping_sub(1)] != [machines; 4] {
             return wrong(format!("{machines} machines have one calibration each, not {}", methods.len()));
+        }
+        let goes_on = starts[0] == 0 && starts.is_sorted() && starts[machines] == shape[0] && shape[1] == 2;
+        if !goes_on {
+            return wrong("the points of its calibrations do not follow one another");
         }
         let of = |(m, method): (usize, &String)| {
             let method = Method::from_name(method).or_else(|error| wrong(error.to_string()))?;
@@ -251,8 +255,7 @@ impl Parts {
                 Method::Sigmoid => Calibration::Sigmoid { slope: slopes[m], intercept: intercepts[m] },
                 Method::Temperature => Calibration::Temperature { slope: slopes[m] },
                 Method::Isotonic => {
-                    let own = starts[m].checked_mul(2).zip(starts[m + 1].checked_mul(2));
-                    let own = own.and_then(|(from, to)| points.get(from..to)).unwrap_or(&[]);
+                    let own = &points[2 * starts[m]..2 * starts[m + 1]];
                     let points: Vec<(f64, f64)> = own.as_chunks::<2>().0.iter().map(|[f, p]| (*f, *p)).collect();
                     let rises = points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
                     let are_odds = points.iter().all(|(_, p)| (0.0..=1.0).contains(p));
