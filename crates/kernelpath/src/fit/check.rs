@@ -145,7 +145,9 @@ fn check_learned(task: &Task, fold: Option<usize>, count: &dyn Fn(usize) -> f64)
     if task.objective == Objective::Multinomial {
         let classes = task.outputs();
         let mut there = vec![false; classes];
-        learned.iter().for_each(|&k| there[task.y[k] as usize] = true);
+        for &k in &learned {
+            there[task.y[k] as usize] = true;
+        }
         let missing = there.iter().position(|there| !there);
         return missing.map_or(Ok(()), |class| Err(Error::NoClass { fold, class, classes }));
     }

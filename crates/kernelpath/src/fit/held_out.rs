@@ -28,11 +28,13 @@ pub(crate) fn held_out<T: Entry>(
     // Units whose coefficient is 0 in all models are left out.
     let used: Vec<usize> = (0..own.len()).filter(|&k| models.iter().any(|beta| beta[k] != 0.0)).collect();
     let mut right = memory::with_room(used.len() * models.len(), "the coefficients of a machine")?;
-    models.iter().for_each(|beta| right.extend(used.iter().map(|&k| beta[k])));
+    right.extend(models.iter().flat_map(|beta| used.iter().map(move |&k| beta[k])));
     let blocks = parallel::try_map(wanted.chunks(HELD_OUT_ROWS), |rows| {
         control.check()?;
         let mut left: Vec<f64> = memory::with_room(rows.len() * used.len(), "the entries of held-out rows")?;
-        rows.iter().for_each(|&i| left.extend(used.iter().map(|&k| gram.get(i, own[k]))));
+        for &i in rows {
+            left.extend(used.iter().map(|&k| gram.get(i, own[k])));
+        }
         let mut products = memory::zeros(rows.len() * models.len(), "the values of a machine")?;
         matmul(
             MatMut::from_column_major_slice_mut(&mut products, rows.len(), models.len()),

@@ -33,13 +33,12 @@ impl<J: Judge> Visit for LeaveEachOut<'_, J> {
     type Out = Vec<Vec<LeftOut>>;
 
     fn with<E: Engine>(self, engines: impl Fn(&[Problem]) -> Result<Vec<E>> + Sync) -> Result<Self::Out> {
-        let all = || Problem { weight: self.rows.weight.into(), keeps: Keeps::All };
+        let all = [Problem { weight: self.rows.weight.into(), keeps: Keeps::All }];
         let mut by_c = if E::ALONE {
-            let of_each = engines(&self.cs.iter().map(|_| all()).collect::<Vec<_>>())?;
-            parallel::try_map(of_each.into_iter().enumerate(), |(k, mut engine)| self.at_c(&mut engine, k))?
+            parallel::try_map(0..self.cs.len(), |k| self.at_c(&mut engines(&all)?[0], k))?
         } else {
-            let mut of_all = engines(&[all()])?;
-            (0..self.cs.len()).map(|k| self.at_c(&mut of_all[0], k)).collect::<Result<Vec<_>>>()?
+            let mut engines = engines(&all)?;
+            (0..self.cs.len()).map(|k| self.at_c(&mut engines[0], k)).collect::<Result<Vec<_>>>()?
         };
         self.as_folds(engines, &mut by_c)?;
         Ok(by_c)
@@ -68,7 +67,7 @@ impl<J: Judge> LeaveEachOut<'_, J> {
             ledger.settle(ledger.recomputed(solutions)?, |_, _| {})
         };
         self.in_blocks(&units, &[c], solve, |u, mut kept| {
-            results[u] = (kept.records.remove(0), kept.values[0][0]);
+            results[u] = (kept.records.remove(0), kept.values[0].first().copied().unwrap_or(f64::NAN));
             true
         })?;
         Ok(results)

@@ -174,7 +174,9 @@ impl<T: Working> Directions<'_, T> {
             if systems.iter().all(|system| system.done) {
                 return Ok((kept, systems));
             }
-            systems.iter_mut().for_each(|system| (system.passes, system.search) = (0, Vec::new()));
+            for system in &mut systems {
+                (system.passes, system.search) = (0, Vec::new());
+            }
         }
         Ok((with(&mut systems, new()?, most)?, systems))
     }

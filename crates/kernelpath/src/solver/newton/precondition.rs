@@ -20,7 +20,7 @@ enum Preconditioner<'a, T> {
     Dense(Cholesky<T>, Vec<f64>),
 }
 
-impl<'a, T: Working> Preconditioner<'a, T> {
+impl<T: Working> Preconditioner<'_, T> {
     fn dense(gram: &Gram<T>, curvature: &[f64], control: &Control) -> Result<Self> {
         let root: Vec<f64> = curvature.iter().map(|s| s.sqrt()).collect();
         let factor = Cholesky::new(gram.n(), 1e-6, control, |q, column| {
