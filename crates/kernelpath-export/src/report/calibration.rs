@@ -2,7 +2,7 @@
 
 use kernelpath::{Calibration, Odds, Outputs};
 
-use crate::report::chart::{Bar, Bars, Figure, Line, Lines, Point};
+use crate::report::chart::{Bar, BarChart, Figure, Line, LineChart, Point};
 use crate::report::found::{Found, IN_LEGEND};
 use crate::report::judged::JudgedClasses;
 use crate::report::scores::{MOST_CURVES, cut_note};
@@ -117,13 +117,13 @@ fn reliability_figure(bins: &[Bin]) -> Figure {
         table.line([range_of(k), count(bin.rows), number(predicted), number(observed), rough(error)]);
     }
     let title = "Reliability".to_string();
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "mean probability".into(),
         y_name: "share that came true".into(),
         is_share: true,
         lines: vec![line],
-        ..Lines::default()
+        ..LineChart::default()
     };
     let summary = format!("The expected calibration error is {}.", number(calibration_error(bins)));
     let (drawing, legend) = chart.draw(&summary);
@@ -142,7 +142,7 @@ fn histogram(bins: &[Bin]) -> Figure {
         tip: format!("{}: {} rows", range_of(k), count(bin.rows)),
     };
     let title = "Probabilities".to_string();
-    let chart = Bars {
+    let chart = BarChart {
         title: title.clone(),
         x_name: "probability".into(),
         y_name: "rows".into(),
@@ -174,12 +174,12 @@ fn maps_figure(found: &Found, maps: &[Calibration]) -> Figure {
         lines.push(Line { name, points: (0..MAP_POINTS).map(point).collect(), ..Line::default() });
     }
     let title = "From decision value to probability".to_string();
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "decision value".into(),
         y_name: "probability of the positive class".into(),
         lines,
-        ..Lines::default()
+        ..LineChart::default()
     };
     let (drawing, legend) = chart.draw("Each map rises from small to large probabilities.");
     Figure { title, drawing, legend, note: cut_note(shown.len(), maps.len(), "maps"), table }

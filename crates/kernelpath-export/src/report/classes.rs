@@ -1,5 +1,7 @@
 //! Predicted classes against true ones.
 
+use std::fmt::Write as _;
+
 use crate::report::chart::{Cell, Figure, HeatMap};
 use crate::report::judged::{JudgedClasses, Origin};
 use crate::report::scores::SHADES;
@@ -59,7 +61,7 @@ pub(crate) fn origin_in_words(origin: Origin, rows: usize, left_out: usize, name
         ),
     };
     if left_out > 0 {
-        text += &format!(" {} never held out and left out here.", counted(left_out, "row was", "rows were"));
+        let _ = write!(text, " {} never held out and left out here.", counted(left_out, "row was", "rows were"));
     }
     text
 }
@@ -165,7 +167,9 @@ fn confusion(judged: &JudgedClasses, counts: &Counts) -> Figure {
         Table::new("Pairs of true and predicted classes, the most frequent first", ["true", "predicted", "rows"]);
     let mut pairs = counts.pairs.clone();
     pairs.sort_by_key(|(truth, predicted, rows)| (std::cmp::Reverse(*rows), *truth, *predicted));
-    pairs.iter().for_each(|(truth, predicted, rows)| table.line([name(*truth), name(*predicted), count(*rows)]));
+    for (truth, predicted, rows) in pairs {
+        table.line([name(truth), name(predicted), count(rows)]);
+    }
     let right = counts.right.iter().sum::<usize>();
     let summary = format!("{} of {} predictions are right.", count(right), count(counts.rows()));
     Figure { title, drawing: map.draw(&summary), legend: Vec::new(), note, table }

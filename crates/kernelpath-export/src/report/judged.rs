@@ -121,14 +121,13 @@ fn classes(
     names.extend(unknown.into_iter().map(|value| format!("{} (no class of the model)", label(value))));
 
     let held_out = if is_training(found, data) { held_out(found, data.x.nrows(), arrangement) } else { None };
-    let (decision, mut probabilities, origin) = match held_out {
-        Some((decision, probabilities)) => (decision, probabilities, Origin::OutOfFold),
-        None => {
-            let values = found.model.predictor.values(data.x, options.hardware)?;
-            let probabilities = odds.map(|odds| odds.probabilities(arrangement, &values));
-            let origin = if is_training(found, data) { Origin::Seen } else { Origin::New };
-            (arrangement.decision(values)?, probabilities, origin)
-        }
+    let (decision, mut probabilities, origin) = if let Some((decision, probabilities)) = held_out {
+        (decision, probabilities, Origin::OutOfFold)
+    } else {
+        let values = found.model.predictor.values(data.x, options.hardware)?;
+        let probabilities = odds.map(|odds| odds.probabilities(arrangement, &values));
+        let origin = if is_training(found, data) { Origin::Seen } else { Origin::New };
+        (arrangement.decision(values)?, probabilities, origin)
     };
     let width = decision.len() / truth.len().max(1);
     let known: Vec<bool> = decision.chunks_exact(width.max(1)).map(|row| row.iter().all(|f| !f.is_nan())).collect();
@@ -177,16 +176,13 @@ fn numbers(
         let is_right = *shape == [outputs, rows] || (outputs == 1 && *shape == [rows]);
         is_right && is_training && values.iter().any(|f| !f.is_nan())
     });
-    let (mut predicted, origin) = match held_out {
+    let (mut predicted, origin): (Vec<f64>, Origin) = if let Some((_, values)) = held_out {
         // One output after the other.
-        Some((_, values)) => {
-            let row = |i: usize| (0..outputs).map(move |m| m * rows + i);
-            ((0..rows).flat_map(row).map(|at| values[at]).collect(), Origin::OutOfFold)
-        }
-        None => {
-            let origin = if is_training { Origin::Seen } else { Origin::New };
-            (found.model.predictor.values(data.x, options.hardware)?, origin)
-        }
+        let row = |i: usize| (0..outputs).map(move |m| m * rows + i);
+        ((0..rows).flat_map(row).map(|at| values[at]).collect(), Origin::OutOfFold)
+    } else {
+        let origin = if is_training { Origin::Seen } else { Origin::New };
+        (found.model.predictor.values(data.x, options.hardware)?, origin)
     };
     if let Some(rising) = rising {
         for row in predicted.chunks_exact_mut(outputs) {

@@ -1,6 +1,6 @@
 //! Predicted numbers against true ones: residuals, and the coverage of quantiles.
 
-use crate::report::chart::{Bar, Bars, Figure, Line, Lines, Point};
+use crate::report::chart::{Bar, BarChart, Figure, Line, LineChart, Point};
 use crate::report::classes::origin_in_words;
 use crate::report::found::Found;
 use crate::report::judged::JudgedNumbers;
@@ -92,13 +92,13 @@ fn scatter(truth: &[f64], predicted: &[f64], of: &str) -> Figure {
     }
     table.leave_out(truth.len().saturating_sub(MOST_LINES));
     let title = format!("True over predicted values{of}");
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "predicted".into(),
         y_name: "true".into(),
         is_square: true,
         lines: vec![line],
-        ..Lines::default()
+        ..LineChart::default()
     };
     let note = if shown.len() < truth.len() {
         format!("The chart shows {} of {} rows.", count(shown.len()), count(truth.len()))
@@ -133,10 +133,13 @@ fn histogram(truth: &[f64], predicted: &[f64], of: &str) -> Figure {
         table.line([from_name, to_name, count(*rows)]);
     }
     let title = format!("Residuals{of}");
-    let chart =
-        Bars {
-            title: title.clone(), x_name: "true − predicted".into(), y_name: "rows".into(), bars, mark: Some(0.0)
-        };
+    let chart = BarChart {
+        title: title.clone(),
+        x_name: "true − predicted".into(),
+        y_name: "rows".into(),
+        bars,
+        mark: Some(0.0),
+    };
     let summary = format!("Half of all residuals lie between {} and {}.", number(at(0.25)), number(at(0.75)));
     Figure { title, drawing: chart.draw(&summary), legend: Vec::new(), note: summary, table }
 }
@@ -166,13 +169,13 @@ fn coverage(found: &Found, judged: &JudgedNumbers, section: &mut Section) {
     }
     section.words += &table.html();
     let title = "Coverage of each level".to_string();
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "level τ".into(),
         y_name: "share of rows at or below the quantile".into(),
         is_share: true,
         lines: vec![Line { points, is_scattered: true, ..Line::default() }],
-        ..Lines::default()
+        ..LineChart::default()
     };
     let (drawing, legend) = chart.draw("Points on the diagonal cover what they aim at.");
     section.figures.push(Figure { title, drawing, legend, note: String::new(), table: Table::default() });

@@ -1,5 +1,7 @@
 //! What was fitted, in a few words and figures.
 
+use std::fmt::Write as _;
+
 use kernelpath::{Arrangement, KernelFn, Outputs, Rows, Shape};
 use serde_json::Value;
 
@@ -18,15 +20,13 @@ pub(crate) fn lead(found: &Found) -> String {
     let (name, _) = loss(found);
     let mut text = format!("A {name} with {}", kernel(found.model.predictor.kernel()));
     let (cs, gammas) = (found.cs(0).len(), found.gammas.len());
-    match (cs, gammas) {
-        (0 | 1, 1) => {}
-        (cs, 1) => text += &format!(", tuned over {} values of C", count(cs)),
-        (cs, gammas) => text += &format!(", tuned over {} values of C and {} of γ", count(cs), count(gammas)),
-    }
-    if let Some(n) = found.rows() {
-        text += &format!(", trained on {}", counted(n, "row", "rows"));
-    }
-    text + "."
+    text += &match (cs, gammas) {
+        (0 | 1, 1) => String::new(),
+        (cs, 1) => format!(", tuned over {} values of C", count(cs)),
+        (cs, gammas) => format!(", tuned over {} values of C and {} of γ", count(cs), count(gammas)),
+    };
+    let rows = found.rows().map_or_else(String::new, |n| format!(", trained on {}", counted(n, "row", "rows")));
+    text + &rows + "."
 }
 
 /// The badge and the figures below the heading: HTML.
@@ -37,7 +37,7 @@ pub(crate) fn key_figures(found: &Found) -> String {
     out += "<dl class=\"figures\">";
     let mut add = |name: &str, value: String, more: String| {
         let more = if more.is_empty() { more } else { format!("<small>{}</small>", escaped(&more)) };
-        out += &format!("<div><dt>{}</dt><dd>{}{more}</dd></div>", escaped(name), escaped(&value));
+        let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", escaped(name), escaped(&value));
     };
     let machines = &found.model.machines;
     if let Some((mean, error)) = best_score(found) {

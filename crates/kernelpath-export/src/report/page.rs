@@ -19,7 +19,8 @@ pub(crate) struct Head {
 /// The whole page. It may not load anything from anywhere.
 pub(crate) fn page(head: &Head, sections: &[Section]) -> String {
     let title = escaped(&shortened(&head.title, LONGEST));
-    let links: String = sections.iter().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, escaped(&s.title))).collect();
+    let link = |s: &Section| ["<a href=\"#", s.id, "\">", &escaped(&s.title), "</a>"].concat();
+    let links: String = sections.iter().map(link).collect();
     let body: String = sections.iter().map(Section::html).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

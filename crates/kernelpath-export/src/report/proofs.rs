@@ -1,5 +1,7 @@
 //! The certificates: how far each model may be from its optimum.
 
+use std::fmt::Write as _;
+
 use kernelpath::{Machine, Status};
 
 use crate::report::chart::{Cell, Figure, HeatMap};
@@ -127,7 +129,9 @@ fn machines(found: &Found) -> Table {
         order.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
         order.truncate(MOST_MACHINES);
     }
-    order.iter().for_each(|m| table.line([&[found.machine_name(*m)][..], &parts(&machines[*m])].concat()));
+    for m in order {
+        table.line([&[found.machine_name(m)][..], &parts(&machines[m])].concat());
+    }
     table.leave_out(machines.len().saturating_sub(MOST_MACHINES));
     table
 }
@@ -183,7 +187,7 @@ fn map(found: &Found, gaps: &Grid, status: &Grid) -> Figure {
     };
     let stride = rising.len().div_ceil(MOST_COLUMNS).max(1);
     if stride > 1 {
-        note += &format!("A column is the worst of up to {} neighbouring values of C.", count(stride));
+        let _ = write!(note, "A column is the worst of up to {} neighbouring values of C.", count(stride));
     }
     let columns: Vec<&[usize]> = rising.chunks(stride).collect();
     let mut cells = Vec::new();
@@ -235,7 +239,7 @@ fn worst(gaps: &Grid, status: &Grid, models: &[(usize, usize, usize)], cs: &[usi
         for &c in cs {
             let (gap, status) = (gaps.at(m, k, g, c), status.at(m, k, g, c) as usize);
             let (a, b) = (badness(gap, status), badness(worst.gap, worst.status));
-            if a.0 > b.0 || (a.0 == b.0 && a.1 > b.1) {
+            if a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).is_gt() {
                 (worst.gap, worst.status) = (gap, status);
             }
         }

@@ -1,5 +1,7 @@
 //! The call that fits the same model again.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::report::command::command;
@@ -47,14 +49,14 @@ pub(crate) fn section(found: &Found) -> Section {
          are drawn from the seed, by Python and by the command line in their own ways: use the one that made the model.",
     );
     let (code, unknown) = python(found);
-    section.words += &format!("<h3>Python</h3><pre><code>{}</code></pre>", escaped(&code));
+    let _ = write!(section.words, "<h3>Python</h3><pre><code>{}</code></pre>", escaped(&code));
     if !unknown.is_empty() {
         let names = unknown.join(", ");
         let text = format!("Not known to this file, but for their texts: {names}. Set them as they were.");
-        section.words += &format!("<p class=\"note\">{}</p>", escaped(&text));
+        let _ = write!(section.words, "<p class=\"note\">{}</p>", escaped(&text));
     }
     if let Some(command) = command(found) {
-        section.words += &format!("<h3>Command line</h3><pre><code>{}</code></pre>", escaped(&command));
+        let _ = write!(section.words, "<h3>Command line</h3><pre><code>{}</code></pre>", escaped(&command));
     }
     if found.model.predictor.scaling.is_some() {
         section.words += "<p class=\"note\">The model scales the columns itself: add --scale as it was.</p>";

@@ -1,6 +1,8 @@
 //! The scores of held-out rows: over C, and over C and γ.
 
-use crate::report::chart::{Cell, Figure, HeatMap, Line, Lines, Point};
+use std::fmt::Write as _;
+
+use crate::report::chart::{Cell, Figure, HeatMap, Line, LineChart, Point};
 use crate::report::edge::edge;
 use crate::report::found::{Found, Grid, mean_and_error};
 use crate::report::section::Section;
@@ -71,7 +73,7 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
     ));
     section.say(&rule(found));
     if let Some(warning) = edge(found, &means) {
-        section.words += &format!("<p class=\"warn\">{}</p>", escaped(&warning));
+        let _ = write!(section.words, "<p class=\"warn\">{}</p>", escaped(&warning));
     }
     section.figures.push(curves(found, &means, &score));
     if found.gammas.len() > 1 {
@@ -135,19 +137,19 @@ fn curves(found: &Found, means: &Means, score: &str) -> Figure {
     let total = if found.tables() == 1 { found.gammas.len() } else { found.tables() };
     let mut note = cut_note(drawn.len(), total, "lines");
     if found.tables() > 1 && found.gammas.len() > 1 {
-        note += &format!("All lines are at the chosen γ = {}. ", number(found.gammas[found.gamma_at]));
+        let _ = write!(note, "All lines are at the chosen γ = {}. ", number(found.gammas[found.gamma_at]));
     }
     if rising.len() > MOST_POINTS {
-        note += &format!("The chart shows about {MOST_POINTS} of {} values of C.", count(rising.len()));
+        let _ = write!(note, "The chart shows about {MOST_POINTS} of {} values of C.", count(rising.len()));
     }
     let title = "Score over C".to_string();
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "C".into(),
         y_name: score.into(),
         is_log_x: true,
         lines,
-        ..Lines::default()
+        ..LineChart::default()
     };
     let (drawing, legend) = chart.draw(&summary(found, means));
     Figure { title, drawing, legend, note, table }
@@ -213,7 +215,7 @@ fn surface(found: &Found, means: &Means, score: &str) -> Figure {
     let mut note = cut_note(columns.len(), rising.len(), "values of C");
     note += &cut_note(rows.len(), gammas.len(), "values of γ");
     if tables > 1 {
-        note += &format!("The colour is the mean over {}.", counted(tables, "table", "tables"));
+        let _ = write!(note, "The colour is the mean over {}.", counted(tables, "table", "tables"));
     }
     let drawing = map.draw(&format!("{} The chosen place has a ring.", summary(found, means)));
     let legend = ends(values.iter().flatten().copied());

@@ -1,5 +1,7 @@
 //! The parts of the page.
 
+use std::fmt::Write as _;
+
 use crate::report::chart::Figure;
 use crate::report::text::escaped;
 
@@ -22,7 +24,7 @@ impl Section {
 
     /// Adds a paragraph of HTML.
     pub fn say(&mut self, html: &str) {
-        self.words += &format!("<p>{html}</p>");
+        let _ = write!(self.words, "<p>{html}</p>");
     }
 
     pub fn html(&self) -> String {
@@ -32,9 +34,11 @@ impl Section {
         let is_even = self.figures.len().is_multiple_of(2);
         out += if is_even { "<div class=\"flow even\">" } else { "<div class=\"flow\">" };
         if !self.words.is_empty() {
-            out += &format!("<div class=\"words\">{}</div>", self.words);
+            let _ = write!(out, "<div class=\"words\">{}</div>", self.words);
         }
-        self.figures.iter().for_each(|figure| out += &figure.html());
+        for figure in &self.figures {
+            out += &figure.html();
+        }
         out += "</div></section>";
         out
     }

@@ -1,6 +1,8 @@
 //! How many rows a model stands on, over C.
 
-use crate::report::chart::{Figure, Line, Lines, Point};
+use std::fmt::Write as _;
+
+use crate::report::chart::{Figure, Line, LineChart, Point};
 use crate::report::found::{Found, Grid, IN_LEGEND};
 use crate::report::scores::{MOST_CURVES, MOST_POINTS, cut_note};
 use crate::report::section::Section;
@@ -59,16 +61,16 @@ fn chart(found: &Found, counts: &Grid) -> Figure {
     }
     let mut note = cut_note(machines.len(), counts.machines, "machines");
     if found.gammas.len() > 1 {
-        note += &format!("The lines are at the chosen γ = {}.", number(found.gammas[g]));
+        let _ = write!(note, "The lines are at the chosen γ = {}.", number(found.gammas[g]));
     }
     let title = "Support vectors over C".to_string();
-    let chart = Lines {
+    let chart = LineChart {
         title: title.clone(),
         x_name: "C".into(),
         y_name: "support vectors".into(),
         is_log_x: true,
         lines,
-        ..Lines::default()
+        ..LineChart::default()
     };
     let (drawing, legend) = chart.draw("A line for each machine.");
     Figure { title, drawing, legend, note, table }

@@ -17,7 +17,7 @@ pub(crate) struct Bar {
 
 /// A histogram.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bars {
+pub(crate) struct BarChart {
     pub title: String,
     pub x_name: String,
     pub y_name: String,
@@ -26,7 +26,7 @@ pub(crate) struct Bars {
     pub mark: Option<f64>,
 }
 
-impl Bars {
+impl BarChart {
     /// The drawing.
     pub fn draw(&self, summary: &str) -> String {
         let mut svg = Svg::default();
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn each_bar_reaches_its_height() {
         let bar = |k: usize| Bar { from: k as f64, to: k as f64 + 1.0, height: 10.0 * k as f64, tip: format!("{k}") };
-        let chart = Bars { bars: (0..4).map(bar).collect(), mark: Some(2.0), ..Bars::default() };
+        let chart = BarChart { bars: (0..4).map(bar).collect(), mark: Some(2.0), ..BarChart::default() };
         let drawing = chart.draw("");
         assert_eq!(drawing.matches("class=\"bar\"").count(), 4);
         assert_eq!(drawing.matches("class=\"hit\"").count(), 4);
         assert!(drawing.contains("height=\"0\"") && drawing.contains("class=\"chosen\""));
-        assert!(Bars::default().draw("").contains("</svg>"));
+        assert!(BarChart::default().draw("").contains("</svg>"));
     }
 }

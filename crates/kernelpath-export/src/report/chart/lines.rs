@@ -1,5 +1,7 @@
 //! Lines and points over an axis, with bands of uncertainty.
 
+use std::fmt::Write as _;
+
 use crate::report::chart::frame::{Frame, WIDTH};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::svg::Svg;
@@ -33,12 +35,11 @@ pub(crate) struct Line {
 
 /// A chart of lines.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineChart {
     pub title: String,
     pub x_name: String,
     pub y_name: String,
     pub is_log_x: bool,
-    pub is_log_y: bool,
     /// Whether both axes go from 0 to 1 and the line of equal values is drawn.
     pub is_share: bool,
     /// Whether both axes are the same and the line of equal values is drawn.
@@ -46,7 +47,7 @@ pub(crate) struct Lines {
     pub lines: Vec<Line>,
 }
 
-impl Lines {
+impl LineChart {
     /// The drawing, and the class and name of each line.
     pub fn draw(&self, summary: &str) -> (String, Vec<(String, String)>) {
         let points = || self.lines.iter().flat_map(|line| &line.points);
@@ -58,10 +59,9 @@ impl Lines {
             let both = Scale::linear(points().flat_map(|p| [p.x, p.y]));
             (both, both)
         } else {
-            let scale =
-                |is_log: bool, values: Vec<f64>| if is_log { Scale::log(values) } else { Scale::linear(values) };
+            let xs = points().map(|p| p.x);
             let ends = points().flat_map(|p| [p.y - reach(p), p.y + reach(p)]);
-            (scale(self.is_log_x, points().map(|p| p.x).collect()), scale(self.is_log_y, ends.collect()))
+            (if self.is_log_x { Scale::log(xs) } else { Scale::linear(xs) }, Scale::linear(ends))
         };
         let height = if self.is_share || self.is_square { 320.0 } else { HEIGHT };
         let frame = Frame::draw(&mut svg, height, (x, &self.x_name), (y, &self.y_name));
@@ -135,7 +135,7 @@ impl Lines {
                 for p in line.points.iter().filter(|p| p.x == *x && p.y.is_finite()) {
                     let name = if self.lines.len() > 1 { format!("{}: ", line.name) } else { String::new() };
                     let error = if p.error > 0.0 { format!(" ± {}", rough(p.error)) } else { String::new() };
-                    tip += &format!("\n{name}{}{error}", number(p.y));
+                    let _ = write!(tip, "\n{name}{}{error}", number(p.y));
                 }
             }
             svg.rect("hit", (before, frame.top), (after - before, frame.bottom - frame.top), Some(&tip));
@@ -173,7 +173,8 @@ mod tests {
 
     #[test]
     fn missing_values_interrupt_a_line() {
-        let chart = Lines { is_log_x: true, lines: vec![line(&[0.1, 0.2, f64::NAN, 0.4, 0.5])], ..Lines::default() };
+        let chart =
+            LineChart { is_log_x: true, lines: vec![line(&[0.1, 0.2, f64::NAN, 0.4, 0.5])], ..LineChart::default() };
         let (drawing, legend) = chart.draw("summary");
         assert_eq!(drawing.matches("class=\"line s0\"").count(), 2);
         assert_eq!(drawing.matches("class=\"band s0\"").count(), 2);
@@ -183,7 +184,8 @@ mod tests {
 
     #[test]
     fn several_lines_have_a_legend_and_their_own_colours() {
-        let chart = Lines { is_log_x: true, lines: vec![line(&[0.1, 0.2]), line(&[0.3, 0.2])], ..Lines::default() };
+        let chart =
+            LineChart { is_log_x: true, lines: vec![line(&[0.1, 0.2]), line(&[0.3, 0.2])], ..LineChart::default() };
         let (drawing, legend) = chart.draw("summary");
         assert!(drawing.contains("class=\"line s1\"") && drawing.contains("a&lt;b: 0.3"));
         assert_eq!(legend.len(), 2);
@@ -192,14 +194,14 @@ mod tests {
     #[test]
     fn many_points_have_few_places_for_the_pointer() {
         let points = (1..10_000).map(|k| Point { x: f64::from(k), y: f64::from(k % 7), error: 0.0 }).collect();
-        let chart = Lines { lines: vec![Line { points, ..Line::default() }], ..Lines::default() };
+        let chart = LineChart { lines: vec![Line { points, ..Line::default() }], ..LineChart::default() };
         assert!(chart.draw("").0.matches("class=\"hit\"").count() <= MOST_PLACES);
     }
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert!(Lines::default().draw("").0.starts_with("<svg"));
-        let chart = Lines { lines: vec![line(&[f64::NAN])], ..Lines::default() };
+        assert!(LineChart::default().draw("").0.starts_with("<svg"));
+        let chart = LineChart { lines: vec![line(&[f64::NAN])], ..LineChart::default() };
         assert!(!chart.draw("").0.contains("NaN"));
     }
 }

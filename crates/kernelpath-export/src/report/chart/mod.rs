@@ -9,8 +9,8 @@ mod scale;
 mod strip;
 mod svg;
 
-pub(crate) use bars::{Bar, Bars};
+pub(crate) use bars::{Bar, BarChart};
 pub(crate) use figure::Figure;
 pub(crate) use heat::{Cell, HeatMap};
-pub(crate) use lines::{Line, Lines, Point};
+pub(crate) use lines::{Line, LineChart, Point};
 pub(crate) use strip::strip;
