@@ -61,7 +61,7 @@ fn models() -> Vec<SavedModel> {
 
     let (indptr, indices): (Vec<usize>, Vec<usize>) =
         ((0..=12).collect(), (0..12).map(|i| [3, 70_000][i % 2]).collect());
-    let values = vec![1.5; 12];
+    let values = [1.5; 12];
     let sparse = Csr::new(100_000, &indptr[..], &indices[..], &values[..]).unwrap();
     let labels: Vec<bool> = (0..12).map(|i| i % 2 == 0).collect();
     let linear = Classifier::svm().kernel(Kernel::linear()).probability(Method::Sigmoid).cs([1.0]).cv(2);
@@ -142,7 +142,7 @@ fn empty_arrays_have_the_shape_that_is_needed() {
             for far in [0, 1, 1 << 20, 1_u64 << 40, 1 << 62] {
                 for shape in [json!([0, far]), json!([far, 0]), json!([0]), json!([far, 0, far])] {
                     let mut file = file.clone();
-                    file.replace(&name, dtype.as_str().unwrap(), shape.clone(), &[]);
+                    file.replace(&name, dtype.as_str().unwrap(), &shape, &[]);
                     // Which rows of the training data the vectors were is not needed for predictions.
                     let is_free = name.starts_with("attributes/") || name == "support" && shape == json!([0]);
                     let is_same = shape == model_shape;
@@ -154,17 +154,17 @@ fn empty_arrays_have_the_shape_that_is_needed() {
     let width = u64::from(u32::MAX) << 20;
     let mut file = Edited::of(&models()[3].to_bytes().unwrap());
     file.document["width"] = json!(width);
-    file.replace("vectors", "F64", json!([0, width]), &[]);
-    file.replace("coef", "F64", json!([0, 1]), &[]);
-    file.replace("support", "I64", json!([0]), &[]);
+    file.replace("vectors", "F64", &json!([0, width]), &[]);
+    file.replace("coef", "F64", &json!([0, 1]), &[]);
+    file.replace("support", "I64", &json!([0]), &[]);
     assert!(!is_read(&file.to_bytes()), "a matrix without rows, and without end");
     file.document["width"] = json!(2);
-    file.replace("vectors", "F64", json!([0, 2]), &[]);
+    file.replace("vectors", "F64", &json!([0, 2]), &[]);
     assert!(is_read(&file.to_bytes()), "a constant model");
     // No function at all.
-    file.replace("coef", "F64", json!([1_u64 << 62, 0]), &[]);
-    file.replace("vectors", "F64", json!([1_u64 << 62, 0]), &[]);
-    file.replace("intercepts", "F64", json!([0]), &[]);
+    file.replace("coef", "F64", &json!([1_u64 << 62, 0]), &[]);
+    file.replace("vectors", "F64", &json!([1_u64 << 62, 0]), &[]);
+    file.replace("intercepts", "F64", &json!([0]), &[]);
     for width in [0, 2] {
         file.document["width"] = json!(width);
         assert!(!is_read(&file.to_bytes()), "a model without functions, width {width}");
@@ -198,11 +198,11 @@ fn values_out_of_range_are_refused_in_each_table() {
                 (_, "U32") => assert!(length == 0 || !with(length - 4, &u32::MAX.to_le_bytes()), "{name}"),
                 (_, "BOOL") => assert!(length == 0 || !with(length - 1, &[2]), "{name}"),
                 ("coef" | "intercepts" | "scaling.shift" | "scaling.factor" | "vectors" | "vectors.values", "F64") => {
-                    floats.iter().for_each(|bad| assert!(!with(length - 8, &bad.to_le_bytes()), "{name}: {bad}"));
+                    assert!(floats.iter().all(|bad| !with(length - 8, &bad.to_le_bytes())), "{name}");
                 }
                 ("vectors" | "vectors.values", "F32") => assert!(!with(length - 4, &f32::NAN.to_le_bytes())),
                 (name, "F64") if name.starts_with("calibration.") && length > 0 => {
-                    floats.iter().for_each(|bad| assert!(!with(length - 8, &bad.to_le_bytes()), "{name}: {bad}"));
+                    assert!(floats.iter().all(|bad| !with(length - 8, &bad.to_le_bytes())), "{name}");
                 }
                 _ => continue,
             }
@@ -259,6 +259,9 @@ fn each_part_of_the_document_is_checked() {
     }
 }
 
+/// How often a bomb repeats what it is made of.
+const MANY: usize = 200_000;
+
 /// Few bytes that would become many: lists, nesting, and texts that an array has again and again.
 #[test]
 fn bombs_take_no_more_than_their_size() {
@@ -268,7 +271,6 @@ fn bombs_take_no_more_than_their_size() {
         change(&mut file);
         is_read(&file.to_bytes())
     };
-    const MANY: usize = 200_000;
     assert!(with(&|file| file.document["parameters"] = json!({ "Cs": vec![0; MANY] })));
     assert!(with(&|file| file.document["parameters"] = json!({ "Cs": vec![json!({}); MANY] })));
     let names: serde_json::Map<String, Value> = (0..MANY / 10).map(|k| (k.to_string(), json!([]))).collect();
@@ -292,7 +294,7 @@ fn bombs_take_no_more_than_their_size() {
     let long = "x".repeat(MANY);
     for name in ["columns", "machines.loss", "attributes/status"] {
         let bomb = |file: &mut Edited| {
-            file.replace(name, "U32", json!([MANY]), &codes);
+            file.replace(name, "U32", &json!([MANY]), &codes);
             file.document["texts"][name] = json!([long]);
         };
         assert!(!with(&bomb), "{name}");
@@ -337,7 +339,7 @@ fn a_file_without_content_is_refused_whatever_its_length() {
 #[ignore = "saves until it is killed"]
 fn saves_until_it_is_killed() {
     let path = PathBuf::from(std::env::var_os("KERNELPATH_SAVE_TO").unwrap());
-    let models: Vec<SavedModel> = [1.0, 2.0].map(|c| large(c)).into();
+    let models: Vec<SavedModel> = [1.0, 2.0].map(large).into();
     for k in 0.. {
         models[k % 2].save(&path).unwrap();
     }

@@ -1,5 +1,7 @@
 //! CSV and TSV files, against a twin that reads record by record.
 
+use std::fmt::Write;
+
 use crate::twin;
 use kernelpath_data::{
     Column, Control, CsvOptions, Error, Format, Header, LabelRef, Labels, Options, Source, Table, TableRows, read,
@@ -104,11 +106,11 @@ fn results_depend_on_neither_threads_nor_blocks() {
     while text.len() < 4 << 20 {
         let kind = ["x", "\"two\nlines\"", "\"a \"\"quote\"\", and a comma\"", "z"][random.usize(..4)];
         let (a, b) = (twin::number(&mut random), twin::number(&mut random));
-        text.push_str(&format!("{a},{b},{kind},{}\n", random.u8(..)));
+        writeln!(text, "{a},{b},{kind},{}", random.u8(..)).unwrap();
     }
     // A quoted field that is longer than two blocks, with line feeds in it.
     let long = "line\n".repeat(500_000);
-    text.push_str(&format!("1,2,\"{long}\",3\n4,5,last,6"));
+    write!(text, "1,2,\"{long}\",3\n4,5,last,6").unwrap();
     let csv = CsvOptions {
         label: Some(Column::Name("kind".into())),
         weight: Some(Column::Name("w".into())),
@@ -176,7 +178,7 @@ fn headers_delimiters_and_roles_are_found() {
 #[test]
 fn labels_keep_their_type() {
     let labels = |column: &[&str]| {
-        let text: String = column.iter().map(|label| format!("1,{label}\n")).collect();
+        let text = column.iter().map(|label| format!("1,{label}\n")).collect::<Vec<_>>().concat();
         table(&text, CsvOptions { header: Header::No, ..labelled(-1) }).unwrap().labels.unwrap()
     };
     assert_eq!(labels(&["1", "-1", "+2"]), Labels::Integers(vec![1, -1, 2]));

@@ -1,5 +1,7 @@
 //! LIBSVM files, against a twin that reads line by line.
 
+use std::fmt::Write;
+
 use crate::twin;
 use kernelpath_data::{
     Base, ColumnIndices, Control, Error, Format, LabelRef, Labels, LibsvmOptions, Options, Problem, Source, Table,
@@ -33,16 +35,14 @@ fn random_files_are_read_as_the_twin_reads_them() {
         let is_clean = random.bool();
         for _ in 0..random.usize(1..8) {
             let mut index = 0;
-            match random.u8(..8) {
-                0 => text.push_str(["", "  ", "# 1:2 note", "\t\r"][random.usize(..4)]),
-                _ => {
-                    text.push_str(&twin::number(&mut random));
-                    for _ in 0..random.usize(..5) {
-                        index +=
-                            random.u64(1..4) * [1, 1000, 1 << 31, 1 << 45][random.usize(..4).min(random.usize(..4))];
-                        text.push_str([" ", "  ", "\t"][random.usize(..3)]);
-                        text.push_str(&format!("{index}:{}", twin::number(&mut random)));
-                    }
+            if random.u8(..8) == 0 {
+                text.push_str(["", "  ", "# 1:2 note", "\t\r"][random.usize(..4)]);
+            } else {
+                text.push_str(&twin::number(&mut random));
+                for _ in 0..random.usize(..5) {
+                    index += random.u64(1..4) * [1, 1000, 1 << 31, 1 << 45][random.usize(..4).min(random.usize(..4))];
+                    text.push_str([" ", "  ", "\t"][random.usize(..3)]);
+                    write!(text, "{index}:{}", twin::number(&mut random)).unwrap();
                 }
             }
             text.push_str(["", " ", "#c", " # c:d"][random.usize(..4)]);
@@ -76,7 +76,7 @@ fn random_files_are_read_as_the_twin_reads_them() {
                 wrong += 1;
             }
             (Err(Error::File { problem: Problem::Empty, .. }), Ok(rows)) => {
-                assert!(rows.is_empty(), "{round}: {text:?}")
+                assert!(rows.is_empty(), "{round}: {text:?}");
             }
             _ => panic!("{round}: {ours:?}\n{twins:?}\n{text:?}"),
         }
@@ -93,13 +93,13 @@ fn results_depend_on_neither_threads_nor_blocks() {
         let mut index = 0;
         for _ in 0..random.usize(..30) {
             index += random.u64(1..40);
-            text.push_str(&format!(" {index}:{}", twin::number(&mut random)));
+            write!(text, " {index}:{}", twin::number(&mut random)).unwrap();
         }
         text.push('\n');
     }
     // A line that is longer than two blocks.
-    let long: String = (1..400_000).map(|index| format!(" {index}:1")).collect();
-    text.push_str(&format!("1{long}\n-1 3:4"));
+    let long = (1..400_000).map(|index| format!(" {index}:1")).collect::<Vec<_>>().concat();
+    write!(text, "1{long}\n-1 3:4").unwrap();
     let one = table(text.as_bytes(), LibsvmOptions::default()).unwrap();
     for threads in [2, 5] {
         let several =
@@ -186,6 +186,7 @@ fn columns_are_counted_from_one_from_zero_or_as_the_file_does() {
 
 #[test]
 fn indices_are_narrow_where_they_fit() {
+    const EDGE: usize = 1 << 31;
     let width = |text: &str, base| match table(text.as_bytes(), LibsvmOptions { base, ..Default::default() })
         .unwrap()
         .rows
@@ -194,7 +195,6 @@ fn indices_are_narrow_where_they_fit() {
         TableRows::Sparse { indices: ColumnIndices::I64(indices), columns, .. } => (64, indices[0], columns),
         TableRows::Dense { .. } => panic!("dense"),
     };
-    const EDGE: usize = 1 << 31;
     for base in [Base::One, Base::Auto] {
         assert_eq!(width("1 2147483648:1", base), (32, i64::from(i32::MAX), EDGE), "{base:?}");
         assert_eq!(width("1 2147483649:1", base), (64, EDGE as i64, EDGE + 1), "{base:?}");
@@ -250,7 +250,7 @@ fn what_is_written_reads_back_the_same() {
         for _ in 0..random.usize(1..6) {
             text.push_str(&twin::number(&mut random));
             for index in 1..random.u32(1..8) {
-                text.push_str(&format!(" {index}:{}", twin::number(&mut random)));
+                write!(text, " {index}:{}", twin::number(&mut random)).unwrap();
             }
             text.push('\n');
         }

@@ -38,7 +38,7 @@ type Packer = fn(&[u8]) -> Vec<u8>;
 const PACKERS: [(&str, Packer); 3] = [("gzip", gzip), ("bzip2", bzip2), ("xz", xz)];
 
 fn lines(rows: usize) -> String {
-    (0..rows).map(|i| format!("{} 1:{} 3:0.{}\n", i % 2, i, i * i)).collect()
+    (0..rows).map(|i| format!("{} 1:{i} 3:0.{}\n", i % 2, i * i)).collect::<Vec<_>>().concat()
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Edited {
     }
 
     /// Another array in the place of this one; the arrays behind it move.
-    pub fn replace(&mut self, name: &str, dtype: &str, shape: Value, bytes: &[u8]) {
+    pub fn replace(&mut self, name: &str, dtype: &str, shape: &Value, bytes: &[u8]) {
         let place = |array: &Value, k: usize| array["data_offsets"][k].as_u64().unwrap() as usize;
         let (from, to) = self.header.get(name).map_or((0, 0), |array| (place(array, 0), place(array, 1)));
         self.body.splice(from..to, bytes.iter().copied());
