@@ -1,7 +1,5 @@
 //! Where Newton starts from, and how long its steps are.
 
-use crate::numeric::line_search::bracketed;
-
 /// A C that is more than `LONGEST_LEAP` times the last one is reached by way of C's in between, each solved to the gap
 /// `GAP_BETWEEN`.
 pub(crate) const LONGEST_LEAP: f64 = 10.0;
@@ -64,11 +62,22 @@ pub(crate) fn step_length(now: f64, gap_at: impl Fn(f64) -> f64, slope_at: impl 
     if t > 0.01 {
         return finite(t, gap);
     }
-    // The primal is convex along the line.
+    // The primal is convex along the line: its slope can be bisected.
     let slope = slope_at(0.0);
     if slope.is_nan() || slope >= 0.0 {
         return None;
     }
-    t = bracketed(slope, slope_at);
+    if slope_at(1.0) <= -0.1 * slope {
+        return finite(1.0, gap_at(1.0));
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..30 {
+        t = 0.5 * (low + high);
+        let here = slope_at(t);
+        if here.abs() <= -0.1 * slope {
+            break;
+        }
+        if here < 0.0 { low = t } else { high = t }
+    }
     finite(t, gap_at(t))
 }
