@@ -27,7 +27,7 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
         output::print(TRAIN_USAGE)?;
         return Ok(if words.is_empty() { FAILED } else { 0 });
     }
-    let letters = TrainLetters::parse(words)?;
+    let mut letters = TrainLetters::parse(words)?;
     let target = if letters.folds.is_some() { None } else { Some(letters.model_file()?) };
     if let Some(path) = &target {
         models::check_folder(path)?;
@@ -35,6 +35,13 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
     let libsvm = LibsvmOptions { base: if letters.kernel == 4 { Base::Zero } else { Base::One }, ..Default::default() };
     let options = Options { format: Format::Libsvm, libsvm, ..Options::default() };
     let table = kernelpath_data::read(&letters.data, &options, control)?;
+    let most = table.rows.nrows();
+    if letters.folds.is_some_and(|folds| folds > most) {
+        output::tell(
+            "WARNING: # folds > # data. Will use # folds = # data instead (i.e., leave-one-out cross validation)",
+        );
+        letters.folds = Some(most);
+    }
     let precomputed = if letters.kernel == 4 { Some(square(&table)?) } else { None };
     let rows = match &precomputed {
         Some(matrix) => Rows::from(matrix),

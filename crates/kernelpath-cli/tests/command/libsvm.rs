@@ -30,6 +30,9 @@ fn messages_are_those_that_tools_parse() {
     assert_eq!(folder.run("svm-predict -q rings.libsvm rings.libsvm.model out").ok().out, "");
     assert_eq!(folder.read("out").lines().count(), 80);
 
+    let ran = folder.run("svm-train -v 1000 -c 1 -q rings.libsvm").ok();
+    assert!(ran.out.starts_with("Cross Validation Accuracy = "), "{}", ran.out);
+    assert!(ran.err.starts_with("WARNING: # folds > # data. Will use # folds = # data instead"), "{}", ran.err);
     // Without -c it is chosen.
     let said = folder.run("svm-train rings.libsvm chosen.kpath").ok().out;
     assert!(said.contains("chosen by cross validation"), "{said}");

@@ -119,9 +119,10 @@ fn a_control_interrupts_a_command_within_a_process() {
     assert_eq!(status, 130);
     assert!(start.elapsed() < Duration::from_secs(10));
     // The command can be run again, and again.
+    folder.run("train rings.csv --cs 1 -o m.kpath").ok();
     for _ in 0..2 {
-        let rings = folder.path("rings.csv").into_os_string();
-        let words = ["kernelpath".into(), "train".into(), rings, "--cs".into(), "1".into(), "-q".into()];
+        let (model, out) = (folder.path("m.kpath").into_os_string(), folder.path("out").into_os_string());
+        let words = ["kernelpath".into(), "predict".into(), model, folder.path("rings.csv").into(), out, "-q".into()];
         assert_eq!(kernelpath_cli::run(words), 0);
     }
 }
