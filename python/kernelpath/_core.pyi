@@ -41,6 +41,7 @@ __all__ = [
     "run_command",
     "spread",
     "verify",
+    "write_report",
 ]
 
 __version__: str

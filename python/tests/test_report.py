@@ -5,6 +5,7 @@ import os
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import Browser, program
 from scipy import sparse
@@ -167,7 +168,8 @@ def test_the_command_on_the_page_trains_the_same_model(moons, tmp_path, capfd):
     again = words.replace("model.kpath", f"{tmp_path}/again.kpath").split()
     assert _core.run_command(again) == 0
     first, second = kernelpath.load(model), kernelpath.load(tmp_path / "again.kpath")
-    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    rows = pd.DataFrame(X, columns=["a", "b"])
+    np.testing.assert_array_equal(first.predict_proba(rows), second.predict_proba(rows))
     assert first.get_params() == second.get_params()
     capfd.readouterr()
 

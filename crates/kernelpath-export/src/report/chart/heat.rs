@@ -59,7 +59,7 @@ impl HeatMap {
         for (r, name) in names.iter().enumerate().filter(|(r, _)| r % stride == 0) {
             svg.text("tick", (left - 5.0, top + (r as f64 + 0.5) * height + 4.0), Anchor::End, name);
         }
-        let gap = if width > 6.0 && height > 6.0 { 1.0 } else { 0.0 };
+        let gap = if width > 9.0 && height > 6.0 { 1.0 } else { 0.0 };
         for (r, row) in self.cells.iter().enumerate() {
             for (c, cell) in row.iter().enumerate() {
                 let corner = (left + c as f64 * width, top + r as f64 * height);
