@@ -1,4 +1,4 @@
-//! The commands of docs/command-line.md run, one after the other, in one folder.
+//! The commands of docs/command-line.md and of the README run, one after the other, each page in a folder.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,9 +42,21 @@ fn matches(line: &str, pattern: &str) -> bool {
 #[cfg(unix)]
 #[test]
 fn the_page_of_the_command_line_is_true() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/command-line.md");
+    page_is_true("docs/command-line.md", 15);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_readme_is_true() {
+    page_is_true("README.md", 3);
+}
+
+/// Runs the commands of a page, of which there are more than `least`.
+#[cfg(unix)]
+fn page_is_true(page: &str, least: usize) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let commands = commands(&std::fs::read_to_string(page).unwrap());
-    assert!(commands.len() > 15, "{commands:?}");
+    assert!(commands.len() > least, "{commands:?}");
     let folder = Folder::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_kernelpath"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
