@@ -160,8 +160,8 @@ impl Raw<'_> {
         }
         let mut sorted = labels.clone();
         sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return wrong(line.number, format!("the label {} is there twice", pair[0]));
+        if let Some([label, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return wrong(line.number, format!("the label {label} is there twice"));
         }
         let line = self.needed("nr_sv", end)?;
         let of_class = line.all::<usize>("a number of support vectors")?;

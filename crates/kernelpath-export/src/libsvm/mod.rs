@@ -59,7 +59,7 @@ fn place_of(other: usize, own: usize) -> usize {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn to_libsvm(model: &SavedModel) -> Result<String> {
-    Form::of(model)?.written()
+    Ok(Form::of(model)?.written())
 }
 
 /// The model in a file that `svm-train` wrote.
@@ -68,7 +68,7 @@ pub fn to_libsvm(model: &SavedModel) -> Result<String> {
 /// certificate, which are NaN in the [machines](kernelpath::Machine). It does not tell how many columns rows have: they
 /// have as many as the support vectors.
 pub fn from_libsvm(text: &[u8]) -> Result<SavedModel> {
-    rebuild::model(parse::parsed(text)?)
+    rebuild::model(&parse::parsed(text)?)
 }
 
 #[cfg(test)]

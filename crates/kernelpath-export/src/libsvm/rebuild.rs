@@ -31,7 +31,7 @@ impl Source {
 }
 
 /// The model of a file.
-pub(crate) fn model(parsed: Parsed) -> Result<SavedModel> {
+pub(crate) fn model(parsed: &Parsed) -> Result<SavedModel> {
     let header = &parsed.header;
     let (outputs, sources) = match header.kind {
         Kind::Number => {
@@ -121,7 +121,7 @@ fn classes(header: &Header) -> (Outputs, Vec<Source>) {
 }
 
 /// The vectors that are kept: dense if at least half of their entries are not 0, which takes no more memory.
-fn vectors(parsed: Parsed, kept: &[usize]) -> Result<(RowsBuf, Vec<usize>)> {
+fn vectors(parsed: &Parsed, kept: &[usize]) -> Result<(RowsBuf, Vec<usize>)> {
     if parsed.header.kernel.shape == Shape::Precomputed {
         let serials = kept.iter().map(|&vector| parsed.serials[vector]).collect();
         return Ok((RowsBuf::Dense(Mat::zeros(0, 0)), serials));

@@ -236,7 +236,7 @@ fn a_small_file_cannot_ask_for_much_memory() {
     // 1500 classes and as many vectors: 1.1 million machines, 1.7 billion coefficients, in a file of a few MB.
     let classes = 1500;
     let machines = classes * (classes - 1) / 2;
-    let labels: String = (0..classes).map(|label| format!(" {label}")).collect();
+    let labels: String = (0..classes).flat_map(|label| [" ".to_string(), label.to_string()]).collect();
     let text = format!(
         "svm_type c_svc\nkernel_type linear\nnr_class {classes}\ntotal_sv {classes}\nrho{}\nlabel{labels}\nnr_sv{}\nSV\n{}",
         " 0".repeat(machines),

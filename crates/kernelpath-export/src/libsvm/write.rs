@@ -2,14 +2,13 @@
 
 use kernelpath::{Rows, Shape};
 
-use crate::error::Result;
 use crate::libsvm::expressible::{Form, Meaning};
 use crate::libsvm::number::push_number;
 use crate::libsvm::placement::{Placed, placements};
 
 impl Form<'_> {
     /// The text of the file.
-    pub fn written(&self) -> Result<String> {
+    pub fn written(&self) -> String {
         let (mut lines, classes) = match &self.meaning {
             Meaning::Classes { labels, .. } => (placements(self.predictor.coef(), labels.len()), labels.len()),
             Meaning::Number => (self.lines_of_numbers(), 2),
@@ -29,7 +28,7 @@ impl Form<'_> {
             self.write_vector(&mut out, line.vector);
             out.push('\n');
         }
-        Ok(out)
+        out
     }
 
     fn lines_of_numbers(&self) -> Vec<Placed> {

@@ -171,7 +171,9 @@ fn squared_distances(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Val
     }
     if graph.is_single() {
         // What is subtracted from the vectors is what the graph subtracts from rows.
-        mean.iter_mut().for_each(|mean| *mean = f64::from(*mean as f32));
+        for mean in &mut mean {
+            *mean = f64::from(*mean as f32);
+        }
     }
     let shift = graph.floats("mean", &[columns], mean.iter().copied())?;
     let x = graph.sub(x, &shift);

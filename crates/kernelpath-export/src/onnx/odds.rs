@@ -34,18 +34,15 @@ pub(crate) fn probabilities(
 
 /// The probability of the second class beside that of the first.
 fn two(graph: &mut Graph, values: &Value, odds: &Odds) -> Result<Value> {
-    let both = match lines(odds, 1)? {
+    let both = if let Some(lines) = lines(odds, 1)? {
         // Each for itself: 1 − p has no digits where p is close to 1.
-        Some(lines) => {
-            let logs = log_odds(graph, values, &lines)?;
-            let turned = graph.apply("Neg", &[&logs]);
-            [sigmoid(graph, &turned)?, sigmoid(graph, &logs)?]
-        }
-        None => {
-            let second = positive(graph, values, odds)?;
-            let one = graph.number("one", 1.0)?;
-            [graph.sub(&one, &second), second]
-        }
+        let logs = log_odds(graph, values, &lines)?;
+        let turned = graph.apply("Neg", &[&logs]);
+        [sigmoid(graph, &turned)?, sigmoid(graph, &logs)?]
+    } else {
+        let second = positive(graph, values, odds)?;
+        let one = graph.number("one", 1.0)?;
+        [graph.sub(&one, &second), second]
     };
     Ok(graph.beside(&both))
 }
