@@ -29,9 +29,13 @@ pub(crate) fn decomposed<T: Entry>(device: &dyn Device, gram: &Gram<T>, control:
     let n = gram.n();
     let matrix = device.symmetric(n, &|i, row| gram.copy_row(i, 0, row), control)?;
     let (mut values, basis) = device.eigh_in_single(matrix, control)?;
-    values.iter_mut().for_each(|v| *v = v.max(0.0));
+    for v in &mut values {
+        *v = v.max(0.0);
+    }
     let error = error_norm(device, gram, (&values, &basis), control)?;
-    values.iter_mut().for_each(|v| *v += CAUTION * error);
+    for v in &mut values {
+        *v += CAUTION * error;
+    }
     let ones = device.upload(n, &[vec![1.0; n]])?;
     let ones = device.download(&device.times_in_double(&basis, &ones, true, control)?)?.remove(0);
     Ok(Decomposition { basis, spectrum: Spectrum { values, ones } })
@@ -49,7 +53,9 @@ fn error_norm<T: Entry>(
     for _ in 0..PROBED {
         for probe in &mut probes {
             let norm = dot(probe, probe).sqrt().max(f64::MIN_POSITIVE);
-            probe.iter_mut().for_each(|v| *v /= norm);
+            for v in probe {
+                *v /= norm;
+            }
         }
         let uploaded = device.upload(n, &probes)?;
         let inside = device.scale_rows(values, &device.times_in_double(basis, &uploaded, true, control)?)?;
@@ -164,7 +170,9 @@ mod tests {
         let ones = Cpu.upload(N, &random(0, N)).unwrap();
         let wide = Cpu.times_in_double(&basis, &identity(), false, &Control::default()).unwrap();
         let basis = Cpu.combine(&[(&wide, &vec![1.0; N]), (&ones, &vec![1e-6; N])]).unwrap();
-        values.iter_mut().for_each(|v| *v += 1e-6);
+        for v in &mut values {
+            *v += 1e-6;
+        }
         (values, Cpu.narrow(&basis).unwrap())
     }
 
@@ -203,7 +211,7 @@ mod tests {
         let products = gram.times(&references(&betas), &control).unwrap();
         let want: Vec<f64> = products.iter().zip(&betas).map(|(product, beta)| dot(product, beta)).collect();
         let got = basis.squares_of(&Cpu, &spectrum, &betas, &control).unwrap();
-        assert!(far(&[got], &[want.clone()]) < 1e-12);
+        assert!(far(&[got], std::slice::from_ref(&want)) < 1e-12);
         let coordinates = basis.transposed_times(&Cpu, &up, Accuracy::Double, &control).unwrap();
         let coordinates = Cpu.download(&coordinates).unwrap();
         let known: Vec<(&[f64], &[f64])> = coordinates.iter().zip(&products).map(|(c, f)| (&c[..], &f[..])).collect();

@@ -83,6 +83,15 @@ fn products_are_sums_of_products() {
                 let got = device.download(&device.transposed_times(a, &up_v, &control).unwrap()).unwrap();
                 close(&got, &want_back, error * (rows as f64 + 1.0), &what);
             }
+            // Numbers in single precision, multiplied in double precision.
+            let rounded: Columns =
+                a.iter().map(|column| column.iter().map(|v| f64::from(*v as f32)).collect()).collect();
+            for (a, exact) in [(&up_a, &a), (&narrow, &rounded)] {
+                let got = device.download(&device.times_in_double(a, &up_b, false, &control).unwrap()).unwrap();
+                close(&got, &product(exact, &b, rows), 1e-15 * (inner as f64 + 1.0), &what);
+                let got = device.download(&device.times_in_double(a, &up_v, true, &control).unwrap()).unwrap();
+                close(&got, &product(&transposed(exact, rows), &v, inner), 1e-15 * (rows as f64 + 1.0), &what);
+            }
         }
     }
 }
@@ -166,13 +175,23 @@ fn eigenvectors_make_the_matrix_again() {
     let k: Columns = (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect();
     for (name, device) in devices() {
         let fill = |i: usize, row: &mut [f64]| row.iter_mut().enumerate().for_each(|(j, value)| *value = entry(i, j));
-        let matrix = device.symmetric(n, &fill, &Control::default()).unwrap();
+        let control = Control::default();
+        let matrix = device.symmetric(n, &fill, &control).unwrap();
         close(&device.download(&matrix).unwrap(), &k, 0.0, name);
-        let (values, basis) = device.eigh(matrix, &Control::default()).unwrap();
+        let (values, basis) = device.eigh(matrix, &control).unwrap();
         assert!(values.iter().all(|v| *v >= 0.0) && values.is_sorted_by(|a, b| *a <= b.max(1e-12)), "{name}");
         let u = device.download(&basis).unwrap();
         let scaled: Columns = u.iter().zip(&values).map(|(u, v)| u.iter().map(|u| u * v).collect()).collect();
         close(&product(&scaled, &transposed(&u, n), n), &k, 1e-13, name);
+        // The same in single precision.
+        let matrix = device.symmetric(n, &fill, &control).unwrap();
+        let (values, basis) = device.eigh_in_single(matrix, &control).unwrap();
+        let identity: Columns = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+        let identity = device.upload(n, &identity).unwrap();
+        let u = device.download(&device.times_in_double(&basis, &identity, false, &control).unwrap()).unwrap();
+        assert!(u.iter().flatten().all(|u| f64::from(*u as f32) == *u), "{name}");
+        let scaled: Columns = u.iter().zip(&values).map(|(u, v)| u.iter().map(|u| u * v).collect()).collect();
+        close(&product(&scaled, &transposed(&u, n), n), &k, 2e-4, name);
     }
 }
 

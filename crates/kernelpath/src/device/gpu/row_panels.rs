@@ -48,6 +48,11 @@ fn arguments<M>(kernel: &KernelFn) -> [Arg<'static, M>; 5] {
     [Arg::Int(measure), Arg::Int(shape), Arg::Double(kernel.gamma), Arg::Double(coef0), Arg::Int(degree)]
 }
 
+/// Entries that row `i` has on a device.
+fn entries_of(rows: &Rows, i: usize) -> usize {
+    rows.as_csr().map_or(rows.ncols(), |rows| rows.row(i).count())
+}
+
 /// The kernel between rows of two matrices, on a device.
 struct Between<'a, L: Launcher> {
     machine: &'a Arc<Machine<L>>,
@@ -77,7 +82,7 @@ impl<'a, L: Launcher> Between<'a, L> {
         let sparse = x.as_csr().or(z.as_csr()).is_some();
         let (panels, kept) = (Vec::new(), Vec::new());
         let mut between = Self { machine, kernel, x, z, b, panels, kept, sparse, machines };
-        let longest_row = (0..x.nrows()).map(|i| between.entries(x, i)).max().unwrap_or(0);
+        let longest_row = (0..x.nrows()).map(|i| entries_of(x, i)).max().unwrap_or(0);
         let of_pair = between.flops_beside_entries() + FLOPS_OF_ENTRY * longest_row as f64;
         between.panels = between.panels_of(z, b, usize::MAX, |j| of_pair + between.flops_to_merge(&[j]));
         let bytes: u64 = b.iter().map(|&i| between.row_bytes(z, i)).sum();
@@ -88,14 +93,9 @@ impl<'a, L: Launcher> Between<'a, L> {
         Ok(between)
     }
 
-    /// Entries of row `i` on the device.
-    fn entries(&self, rows: &Rows, i: usize) -> usize {
-        rows.as_csr().map_or(rows.ncols(), |rows| rows.row(i).count())
-    }
-
     /// Bytes of row `i` on the device.
     fn row_bytes(&self, rows: &Rows, i: usize) -> u64 {
-        let entries = self.entries(rows, i) as u64;
+        let entries = entries_of(rows, i) as u64;
         if self.sparse { 16 * entries + 8 } else { 8 * entries }
     }
 
@@ -152,7 +152,7 @@ impl<'a, L: Launcher> Between<'a, L> {
 
     /// Flops of row `i` of x with `columns` rows of z, but for those that the entries of sparse rows of z add.
     fn flops_of_row(&self, i: usize, columns: usize) -> f64 {
-        let of_entries = if self.is_precomputed() { 0.0 } else { FLOPS_OF_ENTRY * self.entries(self.x, i) as f64 };
+        let of_entries = if self.is_precomputed() { 0.0 } else { FLOPS_OF_ENTRY * entries_of(self.x, i) as f64 };
         columns as f64 * (of_entries + self.flops_beside_entries())
     }
 
@@ -162,7 +162,7 @@ impl<'a, L: Launcher> Between<'a, L> {
         if !self.sparse {
             return 0.0;
         }
-        FLOPS_OF_ENTRY * rows.iter().map(|&j| self.entries(self.z, j)).sum::<usize>() as f64
+        FLOPS_OF_ENTRY * rows.iter().map(|&j| entries_of(self.z, j)).sum::<usize>() as f64
     }
 
     /// Flops of the kernel between some rows of x and a panel of z, and of its product with the coefficients.
