@@ -183,8 +183,9 @@ impl Classifier {
         let held_out = counted.spread(held_out, arrangement.outputs());
         let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
         let mut support_counts = vec![0; labels.classes.len()];
-        let places = fitted.support().iter().filter_map(|row| counted.place(*row));
-        places.for_each(|place| support_counts[labels.class[place]] += 1);
+        for place in fitted.support().iter().filter_map(|row| counted.place(*row)) {
+            support_counts[labels.class[place]] += 1;
+        }
         let Encoded { classes, values, .. } = labels;
         let builder = self.clone();
         Ok(FittedClassifier { builder, fitted, classes, values, arrangement, odds, held_out, support_counts })
