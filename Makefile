@@ -61,7 +61,7 @@ test-rust: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Rust unit, integrat
 
 test-python: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Python tests
 	$(BIN)/python -m pytest -q
-	$(if $(ON_STANDIN),$(WITH_STANDIN) $(BIN)/python -m pytest -q python/tests/test_devices.py)
+	$(if $(ON_STANDIN),$(WITH_STANDIN) $(BIN)/python -m pytest -q python/tests/test_devices.py python/tests/test_device_answers.py)
 
 test-oldest: $(OLDEST)/.built ## scikit-learn's checks of estimators, and what goes with them, in the oldest scikit-learn
 	$(OLDEST)/bin/python -m pytest -q $(addprefix python/tests/test_,estimator.py composition.py multiclass.py weights.py)

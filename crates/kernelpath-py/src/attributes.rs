@@ -25,28 +25,23 @@ fn read_one(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
         let (shape, codes) = entries(&codes);
         return Ok(Attribute::Array(Array { shape, entries: Entries::Text { names, codes } }));
     }
-    let (shape, entries) = if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::F64(values))
-    } else if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::F32(values))
-    } else if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::I64(values))
-    } else if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::I32(values))
-    } else if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::U8(values))
-    } else if let Ok(array) = value.extract() {
-        let (shape, values) = entries(&array);
-        (shape, Entries::Bool(values))
-    } else {
+    let found = typed(value, Entries::F64)
+        .or_else(|| typed(value, Entries::F32))
+        .or_else(|| typed(value, Entries::I64))
+        .or_else(|| typed(value, Entries::I32))
+        .or_else(|| typed(value, Entries::U8))
+        .or_else(|| typed(value, Entries::Bool));
+    let Some(array) = found else {
         return Err(PyTypeError::new_err(format!("{name} is of no type that a model file holds")));
     };
-    Ok(Attribute::Array(Array { shape, entries }))
+    Ok(Attribute::Array(array))
+}
+
+/// The array, if its entries are of that type.
+fn typed<T: Element + Copy>(value: &Bound<'_, PyAny>, hold: fn(Vec<T>) -> Entries) -> Option<Array> {
+    let array = value.extract().ok()?;
+    let (shape, values) = entries::<T>(&array);
+    Some(Array { shape, entries: hold(values) })
 }
 
 /// Attributes by name.

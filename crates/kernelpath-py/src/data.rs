@@ -7,11 +7,14 @@ use kernelpath_data::{Base, ColumnIndices, Error, Format, Labels, LibsvmOptions,
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::boundary::{run, threads, unwrap};
 
-/// A file of LIBSVM: values, columns, where rows begin, the number of columns, labels. `base` is the index of the first
+/// Values, columns, where rows begin, the number of columns, labels.
+type Parts<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>);
+
+/// The parts of a file of LIBSVM. `base` is the index of the first
 /// column, 0 or 1; None: 0 if the file has one.
 #[pyfunction]
 #[pyo3(signature = (source, *, n_features=None, base=None, ignore_qid=false, n_threads=0))]
@@ -22,7 +25,7 @@ pub(crate) fn read_libsvm<'py>(
     base: Option<u8>,
     ignore_qid: bool,
     n_threads: i64,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>)> {
+) -> PyResult<Parts<'py>> {
     let base = match base {
         None => Base::Auto,
         Some(0) => Base::Zero,
@@ -30,7 +33,7 @@ pub(crate) fn read_libsvm<'py>(
     };
     let libsvm = LibsvmOptions { columns: n_features, base, ignore_qid };
     let options = Options { format: Format::Libsvm, threads: threads(n_threads), libsvm, ..Options::default() };
-    let bytes = source.cast::<PyBytes>().ok().map(|bytes| bytes.as_bytes());
+    let bytes = source.cast::<PyBytes>().ok().map(PyBytesMethods::as_bytes);
     let path: PathBuf = if bytes.is_some() { PathBuf::new() } else { source.extract()? };
     let source = bytes.map_or(Source::Path(&path), Source::Bytes);
     let control = Control::default();

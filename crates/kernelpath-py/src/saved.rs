@@ -53,6 +53,9 @@ type MachineParts = (String, f64, f64, f64, f64, f64, f64, String);
 /// Decision values and probabilities, row after row.
 type Answers<'py> = (Bound<'py, PyArray1<f64>>, Option<Bound<'py, PyArray1<f64>>>);
 
+/// Two numbers for each column.
+type Columns<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// A fitted model by itself, as a file holds it.
 #[pyclass(frozen, module = "kernelpath._core")]
 pub(crate) struct Saved(pub SavedModel);
@@ -315,7 +318,7 @@ impl Saved {
 
     /// What is subtracted from each column of rows, and what each is then multiplied with; None: nothing.
     #[getter]
-    fn scaling<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<Columns<'py>> {
         let scaling = self.0.predictor.scaling.as_ref()?;
         Some((scaling.shift.clone().into_pyarray(py), scaling.factor.clone().into_pyarray(py)))
     }

@@ -187,7 +187,7 @@ fn no_flipped_byte_makes_a_panic() {
             damaged[at] ^= flip;
             match SavedModel::from_bytes(&damaged) {
                 Ok(model) => {
-                    drop(model.predictor.predict(Rows::from_slice(&[0.5, 0.5], 2).unwrap(), Hardware::default()))
+                    drop(model.predictor.predict(Rows::from_slice(&[0.5, 0.5], 2).unwrap(), Hardware::default()));
                 }
                 Err(Error::File { .. }) => refusals += 1,
                 Err(other) => panic!("byte {at}: {other:?}"),

@@ -18,15 +18,15 @@ const MOST_NAMED: usize = 20;
 /// The sentence below the heading: HTML.
 pub(crate) fn lead(found: &Found) -> String {
     let (name, _) = loss(found);
-    let mut text = format!("A {name} with {}", kernel(found.model.predictor.kernel()));
+    let kernel = kernel(found.model.predictor.kernel());
     let (cs, gammas) = (found.cs(0).len(), found.gammas.len());
-    text += &match (cs, gammas) {
+    let tuned = match (cs, gammas) {
         (0 | 1, 1) => String::new(),
         (cs, 1) => format!(", tuned over {} values of C", count(cs)),
         (cs, gammas) => format!(", tuned over {} values of C and {} of γ", count(cs), count(gammas)),
     };
     let rows = found.rows().map_or_else(String::new, |n| format!(", trained on {}", counted(n, "row", "rows")));
-    text + &rows + "."
+    format!("A {name} with {kernel}{tuned}{rows}.")
 }
 
 /// The badge and the figures below the heading: HTML.

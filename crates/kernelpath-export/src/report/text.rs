@@ -77,7 +77,7 @@ pub(crate) fn digits(value: f64, significant: i32) -> String {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
         let decimals = (significant - 1 - exponent).max(0) as usize;
-        return signed(value, &without_zeros(&format!("{:.decimals$}", value.abs())));
+        return signed(value, without_zeros(&format!("{:.decimals$}", value.abs())));
     }
     let power = power_of_ten(exponent);
     match without_zeros(mantissa) {

@@ -16,4 +16,6 @@ pub(crate) mod panels;
 mod present;
 #[cfg(test)]
 mod pretended;
+#[cfg(test)]
+mod row_contracts;
 pub(crate) mod row_panels;
