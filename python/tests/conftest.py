@@ -1,5 +1,6 @@
 import lzma
 import os
+import signal
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import kernelpath
 
 settings.register_profile("kernelpath", deadline=None, derandomize=True, max_examples=200)
 settings.load_profile("kernelpath")
+
+# What a shell runs in the background ignores Ctrl-C, and so would all children of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DEVICES = os.environ.get("KERNELPATH_DEVICES", "opencl").split(",")
 REQUIRED = os.environ.get("KERNELPATH_REQUIRE_DEVICES", "").split(",")
