@@ -44,7 +44,8 @@ test-quick: $(VENV)/.created ## a verdict after a change: the core of the Rust a
 # CUDA's driver, which needs Linux on x86-64 and g++.
 STANDIN := $(CURDIR)/.cuda/standin
 ON_STANDIN := $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(shell command -v g++ >/dev/null && echo yes))
-TESTED_CRATES := kernelpath kernelpath-data kernelpath-export kernelpath-cli
+# All crates in each call: with fewer, cargo would choose other features of dependencies and build everything again.
+TEST_RUST := cargo test --release $(addprefix -p kernelpath,-data -export -cli) -p kernelpath
 WITH_STANDIN := LD_LIBRARY_PATH=$(STANDIN) KERNELPATH_DEVICES=cuda KERNELPATH_REQUIRE_DEVICES=cuda
 $(STANDIN)/.built: $(wildcard crates/kernelpath/tests/standin/*) | cuda-headers
 	sh crates/kernelpath/tests/standin/build.sh $(STANDIN) $(CURDIR)/.cuda/13/include
@@ -53,11 +54,11 @@ $(STANDIN)/.built: $(wildcard crates/kernelpath/tests/standin/*) | cuda-headers
 test-rust: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Rust unit, integration and documentation tests, and the example programs
 	@test -n "$$(ls /etc/OpenCL/vendors 2>/dev/null)" || \
 	  echo "No OpenCL driver: its tests are skipped. Install: sudo apt-get install -y pocl-opencl-icd ocl-icd-libopencl1"
-	cargo test --release $(addprefix -p ,$(TESTED_CRATES))
-	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --lib device::)
-	$(if $(ON_STANDIN),$(WITH_STANDIN) cargo test --release -p kernelpath --test devices)
+	$(TEST_RUST)
+	$(if $(ON_STANDIN),$(WITH_STANDIN) $(TEST_RUST) --lib device::)
+	$(if $(ON_STANDIN),$(WITH_STANDIN) $(TEST_RUST) --test devices)
 	@for example in $(RUST_EXAMPLES); do \
-	  echo "example $$example"; cargo run --quiet --release -p kernelpath --example $$example || exit 1; done
+	  echo "example $$example"; $${CARGO_TARGET_DIR:-target}/release/examples/$$example || exit 1; done
 
 test-python: $(BUILT) $(if $(ON_STANDIN),$(STANDIN)/.built) ## Python tests
 	$(BIN)/python -m pytest -q
