@@ -43,7 +43,7 @@ pub(crate) fn read(mut blocks: Blocks, options: &CsvOptions, tab: Option<u8>, cr
         return Err(Problem::Empty.into());
     }
     let format = if delimiter == b'\t' { Format::Tsv } else { Format::Csv };
-    joined(parts, layout, format)
+    joined(parts, layout, format, crew.threads)
 }
 
 /// Bytes that a column takes by itself: its name, and what it is.
@@ -179,17 +179,17 @@ fn take(content: &[u8], k: usize, layout: &Layout, part: &mut Part) -> Result<()
 }
 
 /// One table of all parts.
-fn joined(parts: Vec<Part>, layout: &Layout, format: Format) -> Result<Table, Failure> {
+fn joined(parts: Vec<Part>, layout: &Layout, format: Format, threads: usize) -> Result<Table, Failure> {
     let rows: usize = parts.iter().map(|part| part.rows).sum();
     let has = |role: Role| layout.roles.contains(&role);
-    let mut values = join::with_room(rows.saturating_mul(layout.features))?;
     let mut weights = join::with_room(if has(Role::Weight) { rows } else { 0 })?;
-    let mut written = Vec::with_capacity(parts.len());
+    let (mut values, mut written) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
     for part in parts {
-        values.extend_from_slice(&part.values);
+        values.push(part.values);
         weights.extend_from_slice(&part.weights);
         written.push(part.labels);
     }
+    let values = join::concatenated(values, threads)?;
     let labels = if has(Role::Label) { Some(labels::joined(&written)?) } else { None };
     Ok(Table {
         rows: TableRows::Dense { values, rows, columns: layout.features },
