@@ -30,7 +30,9 @@ pub(crate) fn concatenated(parts: Vec<Vec<f64>>, count: usize) -> Result<Vec<f64
     let length = parts.iter().map(Vec::len).sum();
     let mut out = with_room(length)?;
     if length < FEW || threads::count(count) == 1 {
-        parts.into_iter().for_each(|part| out.extend(part));
+        for part in parts {
+            out.extend(part);
+        }
         return Ok(out);
     }
     let mut rest = &mut out.spare_capacity_mut()[..length];
