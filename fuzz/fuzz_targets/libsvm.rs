@@ -1,31 +1,17 @@
-//! A LIBSVM file is read or refused, the and what was read can be written and read
-//! again.
+//! A LIBSVM file is read or refused; the table of one that is read is written, and read again.
 
 #![no_main]
 
-use kernelpath_data::{Base, Control, Format, LibsvmOptions, Options, Source, read, write_libsvm};
-use libfuzzer_sys::fuzz_target;
+#[path = "../options.rs"]
+mod options;
 
-/// Bytes of memory for the readers: enough for all that is plain, too little for what unpacks to much.
-const MEMORY: u64 = 64 << 20;
+use kernelpath_data::{Control, Format, Options, Source, read, write_libsvm};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let [choice, text @ ..] = bytes else { return };
-    let libsvm = LibsvmOptions {
-        columns: (choice & 4 > 0).then_some(usize::from(choice >> 4)),
-        base: [Base::One, Base::Zero, Base::Auto, Base::One][usize::from(choice & 3)],
-        ignore_qid: choice & 8 > 0,
-    };
-    let options = |threads| Options {
-        format: Format::Libsvm,
-        threads,
-        memory: Some(MEMORY),
-        libsvm: libsvm.clone(),
-        ..Options::default()
-    };
     let control = Control::default();
-    let one = read(Source::Bytes(text), &options(1), &control);
-    let Ok(table) = one else { return };
+    let Ok(table) = read(Source::Bytes(text), &options::libsvm(*choice, 1), &control) else { return };
     let rows = table.rows.view().expect("the parts of a table fit together");
     let (Some(labels), true) = (&table.labels, table.rows.ncols() < 1 << 40) else { return };
     let mut written = Vec::new();

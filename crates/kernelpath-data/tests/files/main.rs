@@ -2,5 +2,7 @@
 
 mod csv;
 mod libsvm;
+#[path = "../../../../fuzz/options.rs"]
+mod options;
 mod packed;
 mod twin;

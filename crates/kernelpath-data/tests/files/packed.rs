@@ -5,10 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::twin;
-use kernelpath_data::{
-    Base, Column, Control, CsvOptions, Error, Format, Header, LibsvmOptions, Options, Source, Table, read,
-};
+use crate::{options, twin};
+use kernelpath_data::{Control, Error, Format, Options, Source, Table, read};
 
 fn of(bytes: &[u8], options: &Options) -> Result<Table, Error> {
     read(Source::Bytes(bytes), options, &Control::default())
@@ -170,49 +168,29 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// The options that the fuzzer's targets take from the first byte of a file.
-fn options_of(target: &str, choice: u8, threads: usize) -> Options {
-    let memory = Some(64 << 20);
-    if target == "libsvm" {
-        let libsvm = LibsvmOptions {
-            columns: (choice & 4 > 0).then_some(usize::from(choice >> 4)),
-            base: [Base::One, Base::Zero, Base::Auto, Base::One][usize::from(choice & 3)],
-            ignore_qid: choice & 8 > 0,
-        };
-        return Options { format: Format::Libsvm, threads, memory, libsvm, ..Options::default() };
-    }
-    let csv = CsvOptions {
-        header: [Header::Auto, Header::Yes, Header::No, Header::Auto][usize::from(choice & 3)],
-        delimiter: (choice & 4 > 0).then_some(b';'),
-        label: (choice & 8 > 0).then_some(Column::Place(-1)),
-        weight: (choice & 16 > 0).then_some(Column::Place(0)),
-        ignore: if choice & 32 > 0 { vec![Column::Place(1)] } else { Vec::new() },
-        features: (choice & 64 > 0).then_some(2),
-    };
-    let format = if choice & 128 > 0 { Format::Auto } else { Format::Csv };
-    Options { format, threads, memory, csv, ..Options::default() }
+#[test]
+fn the_corpora_of_the_fuzzer_are_read_or_refused() {
+    is_read_or_refused("libsvm", options::libsvm);
+    is_read_or_refused("csv", options::csv);
 }
 
-#[test]
-fn the_corpus_of_the_fuzzer_is_read_or_refused() {
-    for target in ["libsvm", "csv"] {
-        let files = corpus(target);
-        let mut read_whole = 0;
-        for (path, bytes) in &files {
-            let [choice, text @ ..] = &bytes[..] else { continue };
-            let started = Instant::now();
-            let (one, two) = (of(text, &options_of(target, *choice, 1)), of(text, &options_of(target, *choice, 2)));
-            match (one, two) {
-                (Ok(one), Ok(two)) => {
-                    twin::assert_same(&one, &two, &path.display().to_string());
-                    assert!(one.rows.view().is_ok());
-                    read_whole += 1;
-                }
-                (Err(one), Err(two)) => assert_eq!(one.to_string(), two.to_string()),
-                _ => panic!("{}: one thread reads it, two do not", path.display()),
+/// Every input of a corpus, by one thread and by two.
+fn is_read_or_refused(target: &str, options: fn(u8, usize) -> Options) {
+    let files = corpus(target);
+    let mut read_whole = 0;
+    for (path, bytes) in &files {
+        let [choice, text @ ..] = &bytes[..] else { continue };
+        let started = Instant::now();
+        match (of(text, &options(*choice, 1)), of(text, &options(*choice, 2))) {
+            (Ok(one), Ok(two)) => {
+                twin::assert_same(&one, &two, &path.display().to_string());
+                assert!(one.rows.view().is_ok());
+                read_whole += 1;
             }
-            assert!(started.elapsed() < Duration::from_secs(10), "{}", path.display());
+            (Err(one), Err(two)) => assert_eq!(one.to_string(), two.to_string()),
+            _ => panic!("{}: one thread reads it, two do not", path.display()),
         }
-        assert!(read_whole > 5 && files.len() > read_whole + 5, "{target}: {read_whole} of {}", files.len());
+        assert!(started.elapsed() < Duration::from_secs(10), "{}", path.display());
     }
+    assert!(read_whole > 5 && files.len() > read_whole + 5, "{target}: {read_whole} of {}", files.len());
 }
