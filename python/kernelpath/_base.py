@@ -32,7 +32,7 @@ from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
 from kernelpath._scoring import Scorer, make_scorer
 from kernelpath._settings import KERNELS_WITHOUT_GAMMA, Grid, Settings, called, is_changed, n_threads
 from kernelpath._tuning import HeldOut, Maps, check_tunable, nothing_to_choose
-from kernelpath._verify import Certificate, verified
+from kernelpath._verify import Certificate, digests, verified
 from kernelpath._weights import Weights, checked_weights, without_zeros
 
 _Self = TypeVar("_Self", bound="_KernelPathBase")
@@ -54,6 +54,9 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
 
     # The loss of each machine, and the proof of it, as a file holds them; set by `fit`.
     _learned: list[_core._MachineParts]
+
+    # The digests of the rows of the fit; set by `fit`. Files of format 1 have none.
+    _training: str
 
     # Subtracted from each column of X, and what it is then multiplied with: of models that another program scaled.
     _scaling: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -153,6 +156,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         weight = checked_weights(sample_weight, n_rows)
         if groups is not None:
             check_consistent_length(y, groups)
+        training = digests(X, y, weight)
         rows, X, y, weight = without_zeros(X, y, weight, self._is_precomputed())
         cv = self.cv
         if rows is not None:
@@ -192,6 +196,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self._keep_basis(fit.nystrom(gamma), settings, X, rows)
         self._keep_model(fit, X, y, rows)
         self._learned = learned(machines, fit, self.C_)
+        self._training = training
         self._keep_oof(fit, rows, n_rows)
         self._keep_probabilities(fit, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started

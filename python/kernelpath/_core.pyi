@@ -252,6 +252,14 @@ def fit(
     scorer: Callable[[Fit], Sequence[_Double]] | None = None,
     watch: _Watch | None = None,
 ) -> Fit: ...
+def training_rows(
+    X: _Rows,
+    *,
+    labels: Sequence[bool | int | float | str] | None = None,
+    numbers: _Double | None = None,
+    weight: _Double | None = None,
+) -> str: ...
+def training_difference(found: str, trained: str) -> str | None: ...
 def verify(
     X: _Rows,
     task: _Task,
@@ -405,6 +413,7 @@ class Saved:
         rising: Sequence[int] | None,
         found: dict[str, Any],
         scaling: tuple[_Double, _Double] | None = None,
+        training: str | None = None,
     ) -> Saved: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -449,5 +458,7 @@ class Saved:
     def is_one(self) -> bool: ...
     @property
     def scaling(self) -> tuple[_Double, _Double] | None: ...
+    @property
+    def training(self) -> str | None: ...
     @property
     def found(self) -> dict[str, Any]: ...

@@ -29,6 +29,7 @@ ATTRIBUTES = (
 # Attributes that are made of the other contents.
 _MADE = (
     *("n_features_in_", "feature_names_in_", "_parts", "_learned", "_kernel", "_split_columns", "_scaling"),
+    "_training",
     *("support_", "support_vectors_", "landmarks_", "dual_coef_", "intercept_", "approximation_", "cv_results_"),
     *("classes_", "machines_", "calibration_", "_arrangement"),
 )
@@ -68,6 +69,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
         **_outputs(model),
         found=_found(model),
         scaling=getattr(model, "_scaling", None),
+        training=getattr(model, "_training", None),
     )
 
 
@@ -123,6 +125,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
     _restore_kernel(model, saved)
     if saved.scaling is not None:
         model._scaling = saved.scaling
+    if saved.training is not None:
+        model._training = saved.training
     model._learned = saved.machines
     model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
     model.support_vectors_ = _rows(saved)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
 from kernelpath._settings import Settings, called
-from kernelpath._weights import checked_weights, without_zeros
+from kernelpath._weights import Weights, checked_weights, without_zeros
 
 
 class Certificate(NamedTuple):
@@ -83,6 +84,20 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
             )
         )
     return Certificate(*(model._parts.joined(values) for values in zip(*proofs, strict=True)))
+
+
+def digests(X: Any, y: npt.NDArray[Any], weight: Weights | None) -> str:
+    """The digests of rows, with their targets or labels, and their weights."""
+    if y.dtype.kind in "biuf":
+        return _core.training_rows(X, numbers=y.astype(np.float64).reshape(len(y), -1), weight=weight)
+    return _core.training_rows(X, labels=[_label(label) for label in y.ravel().tolist()], weight=weight)
+
+
+def _label(label: Any) -> bool | int | float | str:
+    """A label as the digest sees it: what Rust has no type for goes by its text."""
+    if isinstance(label, bool | float) or (isinstance(label, int) and abs(label) < 2**63):
+        return label
+    return str(label).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _basis(model: Any, matrix: Any, support: Any, n_threads: int) -> _core.Nystrom:

@@ -402,8 +402,8 @@ def read(data, path):
 
 
 def test_a_newer_format_is_refused(data, tmp_path):
-    newer = damaged(data, lambda document: document.update(format=2, library="9.8.7"))
-    message = r"it has format 2, written by kernelpath 9\.8\.7; .* install a newer version"
+    newer = damaged(data, lambda document: document.update(format=3, library="9.8.7"))
+    message = r"it has format 3, written by kernelpath 9\.8\.7; .* install a newer version"
     with pytest.raises(ValueError, match=message):
         read(newer, tmp_path / "model.kpath")
     state = pickle.dumps(KernelSVC(**GRID).fit(X, TWO))
@@ -515,9 +515,11 @@ def test_libsvm_models_come_back_as_themselves(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["classes", "quantiles", "targets"])
-def test_files_of_older_formats_are_read(name):
-    model = kernelpath.load(DATA / f"format1_{name}.kpath")
-    expected = json.loads((DATA / "format1.json").read_text(encoding="utf-8"))[name]
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_older_formats_are_read(name, version):
+    model = kernelpath.load(DATA / f"format{version}_{name}.kpath")
+    expected = json.loads((DATA / f"format{version}.json").read_text(encoding="utf-8"))[name]
+    assert hasattr(model, "_training") == (version > 1)
     found = answers(model)
     assert found.keys() == expected.keys()
     for what in expected:

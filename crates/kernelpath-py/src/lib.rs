@@ -15,6 +15,7 @@ mod landmarks;
 mod report;
 mod saved;
 mod task;
+mod training;
 mod verify;
 
 use kernelpath::{DeviceChoice, Landmarks, Loss, Method, Precision, Settings, Shape, Solver, Status};
@@ -119,6 +120,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(landmarks::nystrom, module)?)?;
     module.add_function(wrap_pyfunction!(landmarks::nystrom_features, module)?)?;
     module.add_function(wrap_pyfunction!(report::write_report, module)?)?;
+    module.add_function(wrap_pyfunction!(training::training_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(training::training_difference, module)?)?;
     module.add_function(wrap_pyfunction!(verify::verify, module)?)?;
     module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;

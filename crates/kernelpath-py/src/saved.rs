@@ -17,6 +17,7 @@ use crate::attributes;
 use crate::boundary::{Matrix, run_here, unwrap};
 use crate::calibration::Calibration;
 use crate::kernels::kernel_fn;
+use crate::training::read_training;
 
 /// A label as Python has it: bool, int, float or str.
 pub(crate) fn read_label(label: &Bound<'_, PyAny>) -> PyResult<LabelValue> {
@@ -68,7 +69,7 @@ impl Saved {
     /// then multiplied with.
     #[new]
     #[pyo3(signature = (*, estimator, parameters, columns, label_type, machines, kernel, gamma, degree, coef0, vectors,
-        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None))]
+        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None, training=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         estimator: String,
@@ -92,6 +93,7 @@ impl Saved {
         rising: Option<Vec<usize>>,
         found: Bound<'_, PyDict>,
         scaling: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+        training: Option<&str>,
     ) -> PyResult<Self> {
         let vectors = match vectors {
             None => RowsBuf::Dense(Mat::zeros(0, 0)),
@@ -130,6 +132,7 @@ impl Saved {
             label_type,
             machines: machines.into_iter().map(machine).collect(),
             predictor,
+            training: training.map(read_training).transpose()?,
             attributes: attributes::read(&found)?,
         }))
     }
@@ -321,6 +324,12 @@ impl Saved {
     fn scaling<'py>(&self, py: Python<'py>) -> Option<Columns<'py>> {
         let scaling = self.0.predictor.scaling.as_ref()?;
         Some((scaling.shift.clone().into_pyarray(py), scaling.factor.clone().into_pyarray(py)))
+    }
+
+    /// The digests of the rows of the fit, or None.
+    #[getter]
+    fn training(&self) -> Option<String> {
+        self.0.training.as_ref().map(|training| training.to_json().to_string())
     }
 
     /// The attributes, as the constructor takes them.

@@ -114,6 +114,7 @@ pub use model::predictor::{Outputs, Predicted, Predictor};
 pub use model::probabilities::Odds;
 pub use model::saved::{Machine, SavedModel};
 pub use model::scaling::Scaling;
+pub use model::training_rows::{TrainingRows, Truth};
 pub use model::votes::votes;
 pub use numeric::entry::Entry;
 pub use numeric::memory::{self, available_memory};

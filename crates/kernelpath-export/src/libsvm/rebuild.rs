@@ -82,6 +82,7 @@ pub(crate) fn model(parsed: &Parsed) -> Result<SavedModel> {
         label_type,
         machines,
         predictor,
+        training: None,
         attributes,
     })
 }

@@ -33,6 +33,7 @@ fn saved(predictor: Predictor) -> SavedModel {
         label_type: None,
         machines: Vec::new(),
         predictor,
+        training: None,
         attributes: Attributes::new(),
     }
 }

@@ -24,6 +24,7 @@ use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::calibrate::Method;
 use crate::model::label_value::LabelValue;
 use crate::model::probabilities::Odds;
+use crate::model::training_rows::{TrainingRows, Truth};
 use crate::observe::Control;
 
 /// A classifier of two or more classes, to be trained and tuned in one call.
@@ -159,7 +160,8 @@ impl Classifier {
         let options = &self.options;
         options.check()?;
         self.check()?;
-        let counted = Counted::new(x.into(), y.len(), options.weights.as_deref(), options.kernel.shape)?;
+        let x = x.into();
+        let counted = Counted::new(x, y.len(), options.weights.as_deref(), options.kernel.shape)?;
         let labels = encoded(y, counted.rows())?;
         let arrangement = self.arrangement(labels.classes.len());
         self.check_scoring(&arrangement)?;
@@ -181,7 +183,9 @@ impl Classifier {
             Some(_) => Some(classes.odds(&held_out)?),
         };
         let held_out = counted.spread(held_out, arrangement.outputs());
-        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
+        let values: Vec<LabelValue> = y.iter().map(Label::value).collect();
+        let training = TrainingRows::of(x, Truth::Labels(&values), options.weights.as_deref());
+        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned, training);
         let mut support_counts = vec![0; labels.classes.len()];
         for place in fitted.support().iter().filter_map(|row| counted.place(*row)) {
             support_counts[labels.class[place]] += 1;

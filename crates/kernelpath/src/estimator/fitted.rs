@@ -15,6 +15,7 @@ use crate::fit::tune::{Tuned, means};
 use crate::fit::verify::{Returned, verify};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::expansion::Expansion;
+use crate::model::training_rows::TrainingRows;
 use crate::nystrom::approximation::Nystrom;
 use crate::observe::Control;
 
@@ -31,12 +32,13 @@ pub(crate) struct Fitted {
     basis: Option<Nystrom>,
     /// Rows of the training data.
     n: usize,
+    pub training: TrainingRows,
     support: Vec<usize>,
     expansion: Expansion,
 }
 
 impl Fitted {
-    pub fn new(options: &Options, counted: &Counted, tasks: &[Task], mut trained: Trained, tuned: Tuned) -> Self {
+    pub fn new(options: &Options, counted: &Counted, tasks: &[Task], mut trained: Trained, tuned: Tuned, training: TrainingRows) -> Self {
         let gamma = tuned.places[0] / trained.cs.len();
         let c = |m: usize| tuned.places[m] % trained.cs.len();
         let chosen = tasks.iter().enumerate().map(|(m, task)| task.c_factor * trained.cs[c(m)]).collect();
@@ -68,7 +70,7 @@ impl Fitted {
         let width = if kernel.shape == Shape::Precomputed { n } else { counted.x().ncols() };
         let expansion = Expansion::new(kernel, (copied, support.clone()), width, coef, intercepts);
         let Trained { kernels, fits, cs, .. } = trained;
-        Self { options: options.clone(), kernels, fits, tuned, cs, chosen, basis, n, support, expansion }
+        Self { options: options.clone(), kernels, fits, tuned, cs, chosen, basis, n, training, support, expansion }
     }
 
     fn gamma_at(&self) -> usize {

@@ -67,14 +67,16 @@ impl Quantiles {
         let options = &scored_by_numbers(&self.options)?;
         options.check()?;
         self.check()?;
-        let counted = Counted::new(x.into(), y.len(), options.weights.as_deref(), options.kernel.shape)?;
+        let x = x.into();
+        let counted = Counted::new(x, y.len(), options.weights.as_deref(), options.kernel.shape)?;
         let tasks = self.tasks(y, &counted)?;
         let folds = options.folds(&counted, None)?;
         let trained = train(options, &counted, &tasks, &folds, control)?;
         let scores = scores_of(options, &trained, &tasks, &counted.weights(), false)?;
         let tuned = tuned(options, &trained, ChooseBy::Apart { units: None }, scores, control)?;
         let held_out = counted.spread(trained.out_of_fold(&tuned), tasks.len());
-        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned);
+        let training = Targets::One(y).training(x, options.weights.as_deref());
+        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned, training);
         let mut rising: Vec<usize> = (0..self.taus.len()).collect();
         rising.sort_by(|&a, &b| self.taus[a].total_cmp(&self.taus[b]));
         let mut model = FittedQuantiles { builder: self.clone(), fitted, rising, held_out, crossings: 0 };

@@ -115,7 +115,8 @@ impl Regressor {
         let scores = scores_of(options, &trained, &machines.tasks, &counted.weights(), self.is_joint(&machines))?;
         let tuned = tuned(options, &trained, self.choose_by(&machines), scores, control)?;
         let held_out = counted.spread(trained.out_of_fold(&tuned), machines.tasks.len());
-        let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned);
+        let training = y.training(x, options.weights.as_deref());
+        let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned, training);
         Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, is_one, held_out })
     }
 

@@ -76,6 +76,7 @@ impl Fitted {
             label_type: None,
             machines,
             predictor,
+            training: Some(self.training.clone()),
             attributes,
         }
     }

@@ -2,6 +2,7 @@
 
 use faer::{Mat, MatRef};
 
+use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
 use crate::estimator::options::{Options, setting};
@@ -12,6 +13,7 @@ use crate::fit::search::Trained;
 use crate::fit::surface::{Scores, Surface};
 use crate::fit::tune_numbers::r2_scores;
 use crate::loss::scalar::Loss;
+use crate::model::training_rows::{TrainingRows, Truth};
 
 /// Targets of a regression: one number for each row of X, or a matrix with one column for each target.
 ///
@@ -96,6 +98,13 @@ impl Targets<'_> {
             value => Err(Error::NotFinite { what: "y", value, row, column }),
         };
         (0..self.ncols()).map(|column| counted.rows().map(|row| number(row, column)).collect()).collect()
+    }
+
+    /// The digests of the rows with these targets.
+    pub(crate) fn training(&self, x: Rows, weights: Option<&[f64]>) -> TrainingRows {
+        let columns = self.ncols();
+        let values: Vec<f64> = (0..self.nrows()).flat_map(|row| (0..columns).map(move |column| self.get(row, column))).collect();
+        TrainingRows::of(x, Truth::Numbers { columns, values: &values }, weights)
     }
 
     /// The mean score over the targets of the predictions `f`, row after row, with weights of 1.

@@ -14,4 +14,5 @@ pub(crate) mod probabilities;
 pub(crate) mod saved;
 pub(crate) mod scaling;
 pub(crate) mod sigmoid;
+pub(crate) mod training_rows;
 pub(crate) mod votes;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::attributes::Attributes;
 use crate::model::predictor::Predictor;
+use crate::model::training_rows::TrainingRows;
 
 /// A fitted model by itself, apart from the program that made it.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct SavedModel {
     pub machines: Vec<Machine>,
     /// What predicts.
     pub predictor: Predictor,
+    /// The rows that it was trained on; `None` if a file does not say, as those of format 1.
+    pub training: Option<TrainingRows>,
     /// What the fit found out, by the names that the documentation has for it, with a trailing underscore. What the
     /// other fields hold is not repeated here.
     pub attributes: Attributes,

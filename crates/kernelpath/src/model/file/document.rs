@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model::label_value::LabelValue;
 
 /// The version of the format that this library writes. It reads this one and all before it.
-pub(crate) const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 2;
 
 /// What stands before the name of an array that is an attribute.
 pub(crate) const ATTRIBUTE: &str = "attributes/";

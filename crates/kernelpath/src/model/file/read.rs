@@ -16,9 +16,13 @@ use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
 use crate::model::scaling::Scaling;
+use crate::model::training_rows::TrainingRows;
 
 /// The most columns of a dense matrix without rows. One row of such a matrix would take a gigabyte.
 const LARGEST_EMPTY: usize = 1 << 27;
+
+/// What is wrong with the part of the document that names the rows of the fit.
+const NO_DIGESTS: &str = "the \"training\" of its document is no number of rows with three digests";
 
 /// Refuses a document of a format that this version cannot read.
 pub(crate) fn check_format(document: &Map<String, Value>) -> Result<()> {
@@ -45,6 +49,10 @@ pub(crate) fn model(contents: Container) -> Result<SavedModel> {
         None | Some(Value::Null) => None,
         Some(_) => return wrong("the \"label_type\" of its document is not a text"),
     };
+    let training = match parts.value("training") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(TrainingRows::of_json(&value).ok_or_else(|| not_a_model(NO_DIGESTS))?),
+    };
     let columns = match parts.0.arrays.remove("columns") {
         None => None,
         Some(array) => Some(texts("columns", array)?),
@@ -70,7 +78,7 @@ pub(crate) fn model(contents: Container) -> Result<SavedModel> {
             attributes.insert(name.into(), Attribute::Array(array));
         }
     }
-    Ok(SavedModel { estimator, parameters, columns, label_type, machines, predictor, attributes })
+    Ok(SavedModel { estimator, parameters, columns, label_type, machines, predictor, training, attributes })
 }
 
 /// What of a file is not read yet.

@@ -23,6 +23,9 @@ pub(crate) fn container(model: &SavedModel) -> Result<Container> {
     document.insert("estimator".into(), json!(model.estimator));
     document.insert("parameters".into(), Value::Object(model.parameters.clone()));
     document.insert("label_type".into(), json!(model.label_type));
+    if let Some(training) = &model.training {
+        document.insert("training".into(), training.to_json());
+    }
     if let Some(columns) = &model.columns {
         let names = columns.iter().map(String::as_str);
         out.insert("columns", Array::of_texts([columns.len()], names));
