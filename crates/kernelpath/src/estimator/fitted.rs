@@ -38,7 +38,14 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    pub fn new(options: &Options, counted: &Counted, tasks: &[Task], mut trained: Trained, tuned: Tuned, training: TrainingRows) -> Self {
+    pub fn new(
+        options: &Options,
+        counted: &Counted,
+        tasks: &[Task],
+        mut trained: Trained,
+        tuned: Tuned,
+        training: TrainingRows,
+    ) -> Self {
         let gamma = tuned.places[0] / trained.cs.len();
         let c = |m: usize| tuned.places[m] % trained.cs.len();
         let chosen = tasks.iter().enumerate().map(|(m, task)| task.c_factor * trained.cs[c(m)]).collect();

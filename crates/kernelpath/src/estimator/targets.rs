@@ -103,7 +103,8 @@ impl Targets<'_> {
     /// The digests of the rows with these targets.
     pub(crate) fn training(&self, x: Rows, weights: Option<&[f64]>) -> TrainingRows {
         let columns = self.ncols();
-        let values: Vec<f64> = (0..self.nrows()).flat_map(|row| (0..columns).map(move |column| self.get(row, column))).collect();
+        let values: Vec<f64> =
+            (0..self.nrows()).flat_map(|row| (0..columns).map(move |column| self.get(row, column))).collect();
         TrainingRows::of(x, Truth::Numbers { columns, values: &values }, weights)
     }
 

@@ -193,14 +193,16 @@ mod tests {
             "their values are not those of the fit"
         );
         let x = Rows::from_slice(&X, 2).unwrap();
-        let twice = TrainingRows::of(x, Truth::Numbers { columns: 1, values: &[1.0, 0.0, 4.0] }, Some(&[1.0, 2.0, 1.0]));
+        let twice =
+            TrainingRows::of(x, Truth::Numbers { columns: 1, values: &[1.0, 0.0, 4.0] }, Some(&[1.0, 2.0, 1.0]));
         let told = twice.difference(&known).unwrap();
         assert_eq!(told, "their labels and their weights are not those of the fit");
         let fewer = of(Rows::from_slice(&X[..4], 2).unwrap()).difference(&known).unwrap();
         assert_eq!(fewer, "the model was trained on 3 rows, and these are 2");
         assert_eq!(known.difference(&known), None);
         // The lengths of texts keep them apart.
-        let text = |parts: [&str; 2]| TrainingRows::of(x, Truth::Labels(&parts.map(|t| LabelValue::Text(t.into()))), None);
+        let text =
+            |parts: [&str; 2]| TrainingRows::of(x, Truth::Labels(&parts.map(|t| LabelValue::Text(t.into()))), None);
         assert_ne!(text(["ab", "c"]), text(["a", "bc"]));
     }
 
@@ -221,7 +223,9 @@ mod tests {
     #[test]
     fn what_is_no_digest_is_refused() {
         let known = of(Rows::from_slice(&X, 2).unwrap()).to_json();
-        for (name, bad) in [("rows", json!(-1)), ("values", json!("ab")), ("labels", json!(7)), ("weights", json!("x".repeat(64)))] {
+        for (name, bad) in
+            [("rows", json!(-1)), ("values", json!("ab")), ("labels", json!(7)), ("weights", json!("x".repeat(64)))]
+        {
             let mut other = known.clone();
             other[name] = bad;
             assert_eq!(TrainingRows::of_json(&other), None, "{name}");
