@@ -81,7 +81,7 @@ fn each(x: &Rows, mut visit: impl FnMut(usize, usize, f64)) {
     for i in 0..x.nrows() {
         match x {
             Rows::Csr(sparse) => sparse.row(i).for_each(|(j, value)| visit(i, j, value)),
-            _ => (0..x.ncols()).for_each(|j| visit(i, j, x.get(i, j))),
+            _ => (0..x.ncols()).for_each(|j| visit(i, j, x.entry(i, j).unwrap_or(f64::NAN))),
         }
     }
 }
@@ -113,12 +113,19 @@ mod tests {
         let values = [1.0, 5.0, 2.0, 5.0, 6.0, 5.0];
         let x = Rows::from_slice(&values, 2).unwrap();
         let scaled = fitted(ScaleChoice::Standard, &x, None, Shape::Rbf).unwrap().apply(&x).unwrap();
-        let column: Vec<f64> = (0..3).map(|i| scaled.view().get(i, 0)).collect();
+        let column: Vec<f64> = (0..3).map(|i| scaled.view().entry(i, 0).unwrap()).collect();
         assert!(column.iter().sum::<f64>().abs() < 1e-14);
         assert!((column.iter().map(|v| v * v).sum::<f64>() / 3.0 - 1.0).abs() < 1e-14);
-        assert_eq!(scaled.view().get(1, 1), 0.0);
+        assert_eq!(scaled.view().entry(1, 1).unwrap(), 0.0);
         let scaled = fitted(ScaleChoice::Range(-1.0, 1.0), &x, None, Shape::Rbf).unwrap().apply(&x).unwrap();
-        assert_eq!((scaled.view().get(0, 0), scaled.view().get(2, 0), scaled.view().get(2, 1)), (-1.0, 1.0, -1.0));
+        assert_eq!(
+            (
+                scaled.view().entry(0, 0).unwrap(),
+                scaled.view().entry(2, 0).unwrap(),
+                scaled.view().entry(2, 1).unwrap()
+            ),
+            (-1.0, 1.0, -1.0)
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn write_libsvm(rows: &Rows, labels: &Labels, to: &mut impl Write) -> io::Re
         };
         match rows {
             Rows::Csr(rows) => rows.row(i).try_for_each(|(j, value)| entry(j, value))?,
-            _ => (0..rows.ncols()).try_for_each(|j| entry(j, rows.get(i, j)))?,
+            _ => (0..rows.ncols()).try_for_each(|j| entry(j, rows.entry(i, j).unwrap_or(f64::NAN)))?,
         }
         to.write_all(b"\n")?;
     }

@@ -55,7 +55,7 @@ impl Found {
             return Ok(None);
         }
         let points = self.found.landmarks();
-        let value = |at: usize| points.get(at / points.ncols(), at % points.ncols());
+        let value = |at: usize| points.entry(at / points.ncols(), at % points.ncols()).unwrap_or(f64::NAN);
         matrix(py, (0..points.nrows() * points.ncols()).map(value).collect(), points.ncols()).map(Some)
     }
 

@@ -39,7 +39,7 @@ fn spread(y: PyReadonlyArray1<'_, f64>, weight: Option<PyReadonlyArray1<'_, f64>
 #[pyfunction]
 fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let settings = Settings::default();
-    let grid = kernelpath::default_cs(kernelpath::DEFAULT_CS);
+    let grid = boundary::unwrap(kernelpath::default_cs(kernelpath::DEFAULT_CS))?;
     let dict = PyDict::new(py);
     dict.set_item("tol", settings.tol)?;
     dict.set_item("max_iter", settings.max_iter)?;

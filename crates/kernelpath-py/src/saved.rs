@@ -255,7 +255,9 @@ impl Saved {
             return Ok(Some(parts.into_pyobject(py)?.into_any()));
         }
         let (rows, columns) = (vectors.nrows(), vectors.ncols());
-        let values = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| vectors.get(i, j));
+        let values = (0..rows)
+            .flat_map(|i| (0..columns).map(move |j| (i, j)))
+            .map(|(i, j)| vectors.entry(i, j).unwrap_or(f64::NAN));
         let array = values.collect::<Vec<f64>>().into_pyarray(py);
         Ok(Some(numpy::PyArrayMethods::reshape(&array, [rows, columns])?.into_any()))
     }

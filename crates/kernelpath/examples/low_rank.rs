@@ -13,7 +13,7 @@ fn main() -> Result<(), kernelpath::Error> {
     let started = Instant::now();
     let model = Classifier::logistic()
         .low_rank(LowRank::auto(landmarks))
-        .cs(logspace(1e-2, 1e2, 5))
+        .cs(logspace(1e-2, 1e2, 5)?)
         .cv(3)
         .scoring(Scoring::RocAuc)
         .fit(Rows::from_slice(&x, 4)?, &labels)?;

@@ -11,7 +11,7 @@ fn main() -> Result<(), kernelpath::Error> {
     let (x, y) = mixture(n, p, 1);
     let svc = Classifier::svm()
         .kernel(Kernel::rbf(Bandwidth::Sigest))
-        .cs(logspace(c_min, c_max, 50))
+        .cs(logspace(c_min, c_max, 50)?)
         .cv(folds)
         .fit((x.as_slice(), p), &y)?;
 

@@ -24,7 +24,7 @@
 //! let rows = Rows::from_slice(&x, 2)?;
 //! let svm = Classifier::svm()
 //!     .kernel(Kernel::rbf(Bandwidth::Sigest))
-//!     .cs(logspace(1e3, 1e-3, 50))
+//!     .cs(logspace(1e3, 1e-3, 50)?)
 //!     .cv(5)
 //!     .fit(rows, &y)?;
 //! assert_eq!(svm.predict(rows)?, y);
@@ -67,7 +67,7 @@ mod observe;
 
 pub use certify::certificate::{Certificate, Claim, certify};
 pub use certify::record::{Record, Settings, Status};
-pub use data::rows::{Rows, RowsBuf};
+pub use data::rows::{IntoRows, Rows, RowsBuf};
 pub use data::sparse::{Csr, CsrBuf, Indices, Values};
 pub use data::units::Units;
 pub use device::gpu::machine::Traffic;

@@ -438,7 +438,7 @@ fn low_rank_is_a_fit_on_landmarks() {
         let c = best(&path.scores, &CS);
         assert_eq!((model.scores(), model.c()), (&path.scores[..], CS[c]));
         let landmarks: Vec<f64> = (0..nystrom.landmarks().nrows())
-            .flat_map(|i| [nystrom.landmarks().get(i, 0), nystrom.landmarks().get(i, 1)])
+            .flat_map(|i| [nystrom.landmarks().entry(i, 0).unwrap(), nystrom.landmarks().entry(i, 1).unwrap()])
             .collect();
         let f = values(&x, &landmarks, 2, 0.7, &path.coef[c], path.intercepts(c)[0]);
         assert_close(&model.decision_function(rows).unwrap(), &f, 1e-8);

@@ -78,7 +78,7 @@ fn equals_brute_force_on_tiny_problems() {
 fn every_loss_and_kernel_is_certified_along_the_path() {
     let (x, labels) = data(120, 3, 0.4, 3);
     let y = targets(&x, 3, 3);
-    let cs = logspace(1e-3, 1e2, 12);
+    let cs = logspace(1e-3, 1e2, 12).unwrap();
     for &loss in LOSSES {
         let y = if loss.is_classification() { &labels } else { &y };
         for &shape in SHAPES {
@@ -183,7 +183,7 @@ fn leave_one_out_equals_naive_refits() {
 #[test]
 fn threads_and_repetition_change_no_bit() {
     let (x, y) = data(300, 4, 0.2, 6);
-    let cs = logspace(1e-2, 1e2, 9);
+    let cs = logspace(1e-2, 1e2, 9).unwrap();
     let mut request = request(&x, 4, &y, Loss::Hinge, Shape::Rbf, &cs);
     request.precision = Precision::Single;
     request.settings = Settings::default();

@@ -150,7 +150,7 @@ fn the_multinomial_loss() {
 #[test]
 fn a_model_that_was_not_run_stays_so() {
     let (x, y) = data(400, P, 0.1, 7);
-    let cs = kernelpath::logspace(1e-3, 1e6, 30_000);
+    let cs = kernelpath::logspace(1e-3, 1e6, 30_000).unwrap();
     let request = request(&x, P, &y, Loss::Hinge, INDEFINITE, &cs);
     let control = Control::new(Some(std::time::Duration::from_millis(300)));
     let fit = kernelpath::fit(&request, &control).unwrap().remove(0);

@@ -118,7 +118,7 @@ fn a_pair_that_does_not_fit_is_an_error_that_names_what_fits() {
 fn threads_and_repetition_change_no_bit() {
     let (x, labels) = data(150, 4, 0.2, 6);
     let y = targets(&x, 4, 6);
-    let cs = logspace(1e-2, 1e2, 5);
+    let cs = logspace(1e-2, 1e2, 5).unwrap();
     for (solver, loss) in pairs() {
         let y = if loss.is_classification() { &labels } else { &y };
         let mut request = request(&x, 4, y, loss, Shape::Rbf, &cs);
@@ -178,7 +178,7 @@ fn a_constant_target_is_predicted() {
 fn every_solver_stops_when_asked() {
     let (x, labels) = data(1200, 20, 0.05, 4);
     let y = targets(&x, 20, 4);
-    let cs = logspace(1e-3, 1e5, 10_000);
+    let cs = logspace(1e-3, 1e5, 10_000).unwrap();
     for (solver, loss) in
         [(Solver::Newton, Loss::SquaredHinge), (Solver::Spectral, Loss::Hinge), (Solver::ClosedForm, Loss::Squared)]
     {
@@ -204,7 +204,7 @@ fn a_time_budget_returns_what_there_is() {
     let (x, labels) = data(400, 3, 0.1, 3);
     let y = targets(&x, 3, 3);
     // More C's than any machine solves within the budget.
-    let cs = logspace(1e-4, 1e4, 30_000);
+    let cs = logspace(1e-4, 1e4, 30_000).unwrap();
     for (solver, loss) in
         [(Solver::Newton, Loss::Logistic), (Solver::Spectral, Loss::Hinge), (Solver::ClosedForm, Loss::Squared)]
     {

@@ -257,7 +257,7 @@ fn stops_when_asked_and_when_time_is_out() {
     let request = at_low_rank(&case.request(), &nystrom);
     assert_eq!(kernelpath::fit(&request, &cancelled).unwrap_err(), Error::Interrupted);
     // More C's than any machine solves within the budget.
-    let cs = kernelpath::logspace(1e-3, 1e3, 10_000);
+    let cs = kernelpath::logspace(1e-3, 1e3, 10_000).unwrap();
     let request = with(&request, |r| r.cs = &cs);
     let fit = kernelpath::fit(&request, &Control::new(Some(Duration::from_millis(200)))).unwrap().remove(0);
     assert!(fit.timed_out);
@@ -292,7 +292,7 @@ fn rows_that_were_left_out_wrongly_are_not_left_out_again() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut label = |r: &[f64]| (3.0 * r[0]).sin() + r[1] * r[2] + 0.6 * (rng.f64() + rng.f64() - 1.0);
         let y: Vec<f64> = x.chunks(p).map(|r| label(r).signum()).collect();
-        let (rows, cs) = (Rows::from_slice(&x, p).unwrap(), logspace(1e-2, 1e3, 15));
+        let (rows, cs) = (Rows::from_slice(&x, p).unwrap(), logspace(1e-2, 1e3, 15).unwrap());
         let mut request = request(&x, p, &y, Loss::Hinge, Shape::Rbf, &cs);
         request.settings = Settings { max_iter: 200, ..Settings::default() };
         let rule = Landmarks::RpCholesky;

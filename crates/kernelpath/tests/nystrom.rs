@@ -309,7 +309,7 @@ fn weights_steer_the_choice() {
         .build(&rows)
         .unwrap();
     assert_eq!((means.landmarks().nrows(), means.chosen()), (5, None));
-    assert!((0..5).all(|i| (0.0..0.5).contains(&means.landmarks().get(i, 0))));
+    assert!((0..5).all(|i| (0.0..0.5).contains(&means.landmarks().entry(i, 0).unwrap())));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn k_means_finds_clusters_and_pivots_beat_chance() {
     let x: Vec<f64> = (0..1000).flat_map(|i| [f64::from(i % 10) * 10.0 + rng.f64() - 0.5, rng.f64() - 0.5]).collect();
     let rows = Rows::from_slice(&x, 2).unwrap();
     let means = nystrom(&rows, Shape::Rbf, &Landmarks::KMeans, 10);
-    let mut found: Vec<f64> = (0..10).map(|i| means.landmarks().get(i, 0)).collect();
+    let mut found: Vec<f64> = (0..10).map(|i| means.landmarks().entry(i, 0).unwrap()).collect();
     found.sort_unstable_by(f64::total_cmp);
     for (k, centre) in found.iter().enumerate() {
         let mean = (0..1000).filter(|i| i % 10 == k).map(|i| x[2 * i]).sum::<f64>() / 100.0;
@@ -397,7 +397,7 @@ fn auto_takes_centroids_where_they_fit() {
         assert!((auto.approximation().trace_error - expected.approximation().trace_error).abs() < 1e-9);
     }
     let k: Vec<f64> = (0..9).map(|at| if at % 4 == 0 { 1.0 } else { 0.5 }).collect();
-    let precomputed = nystrom(&(k.as_slice(), 3).into(), Shape::Precomputed, &Landmarks::Auto, 3);
+    let precomputed = nystrom(&Rows::from_slice(&k, 3).unwrap(), Shape::Precomputed, &Landmarks::Auto, 3);
     assert_eq!(precomputed.chosen(), Some(&[0, 1, 2][..]));
 }
 
@@ -422,11 +422,14 @@ fn errors_say_what_fits() {
         (failure(&rows, rbf, &Landmarks::Rows(vec![3, 20]), 5, None), "no row 20: X has 20 rows"),
         (failure(&rows, rbf, &Landmarks::Rows(vec![]), 5, None), "none are given"),
         (failure(&rows, rbf, &Landmarks::Given(RowsBuf::copy_of(&narrow)), 5, None), "1 columns, but X has 2"),
-        (failure(&(bad.as_slice(), 2).into(), rbf, &Landmarks::Uniform, 5, None), "X contains NaN at row 3, column 1"),
+        (
+            failure(&Rows::from_slice(&bad, 2).unwrap(), rbf, &Landmarks::Uniform, 5, None),
+            "X contains NaN at row 3, column 1",
+        ),
         (failure(&rows, precomputed, &Landmarks::Uniform, 5, None), "must be square, got 20 x 2"),
         (failure(&rows, precomputed, &Landmarks::Rows(vec![1]), 5, None), "must be square, got 20 x 2"),
         (
-            failure(&(&x[..9], 3).into(), precomputed, &Landmarks::KMeans, 2, None),
+            failure(&Rows::from_slice(&x[..9], 3).unwrap(), precomputed, &Landmarks::KMeans, 2, None),
             "\"uniform\", \"rpcholesky\", or indices",
         ),
         (Landmarks::from_name("best").unwrap_err().to_string(), "known are auto, uniform, kmeans, rpcholesky"),
@@ -448,10 +451,11 @@ fn errors_say_what_fits() {
     let fitted = nystrom(&rows, Shape::Rbf, &Landmarks::Uniform, 5);
     let compute = |x: Rows| Features::<f32>::compute(&fitted, &x, Storage::Memory, &Control::default()).map(|_| ());
     assert_eq!(compute(narrow), Err(Error::Features { got: 1, expected: 2 }));
-    assert!(matches!(compute((bad.as_slice(), 2).into()), Err(Error::NotFinite { row: 3, column: 1, .. })));
+    assert!(matches!(compute(Rows::from_slice(&bad, 2).unwrap()), Err(Error::NotFinite { row: 3, column: 1, .. })));
     let huge = [1e25; 4];
     let poly = nystrom(&rows, Shape::Poly { degree: 2, coef0: 0.0 }, &Landmarks::Uniform, 5);
-    let overflow = Features::<f32>::compute(&poly, &(&huge[..], 2).into(), Storage::Memory, &Control::default());
+    let overflow =
+        Features::<f32>::compute(&poly, &Rows::from_slice(&huge[..], 2).unwrap(), Storage::Memory, &Control::default());
     assert!(matches!(overflow, Err(Error::Overflow { precision: "float32", row: 0, .. })));
 }
 

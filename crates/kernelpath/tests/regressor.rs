@@ -47,8 +47,8 @@ fn constants_and_the_default_grid_follow_the_unit_of_the_targets() {
     let unit = spread(&y, None);
     let model = Regressor::svr(Extent::Auto).n_cs(8).fit((&x[..], 1), &y).unwrap();
     assert_eq!(model.losses(), [Loss::EpsilonInsensitive { epsilon: 0.1 * unit }]);
-    assert_eq!(model.cs(), default_cs(8));
-    assert!(default_cs(8).iter().any(|c| model.c() == c * unit));
+    assert_eq!(model.cs(), default_cs(8).unwrap());
+    assert!(default_cs(8).unwrap().iter().any(|c| model.c() == c * unit));
     let scaled: Vec<f64> = y.iter().map(|y| 1024.0 * y).collect();
     let large = Regressor::svr(Extent::Auto).n_cs(8).fit((&x[..], 1), &scaled).unwrap();
     assert_eq!(large.c(), 1024.0 * model.c());

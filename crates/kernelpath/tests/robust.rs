@@ -86,7 +86,7 @@ fn many_machines_are_planned_for() {
     // A small matrix, but the values of 1000 machines at 100 000 values of C.
     let n = 3000;
     let x: Vec<f64> = (0..n).map(|i| (0.37 * i as f64).sin()).collect();
-    let cs = logspace(1e-3, 1e3, 100_000);
+    let cs = logspace(1e-3, 1e3, 100_000).unwrap();
     let mut request = request(&x, 1, &[1.0, -1.0], Loss::Hinge, Shape::Rbf, &cs);
     let task = |k: usize| request.tasks[0].clone().on_rows(Some(vec![2 * k, 2 * k + 1]));
     request.tasks = (0..1000).map(task).collect();
@@ -123,7 +123,7 @@ fn interruption_is_heard_at_once() {
     // A kernel matrix and paths that would take minutes.
     for (n, p) in [(6000, 400), (3000, 2)] {
         let (x, y) = data(n, p, 0.0, 2);
-        let cs = logspace(1e-3, 1e5, 2000);
+        let cs = logspace(1e-3, 1e5, 2000).unwrap();
         let mut request = request(&x, p, &y, Loss::Hinge, Shape::Laplacian, &cs);
         request.threads = 2;
         request.folds = Folds::stratified(&y, 10, 0).unwrap();
@@ -143,7 +143,7 @@ fn interruption_is_heard_at_once() {
 fn a_time_budget_returns_what_there_is() {
     let (x, y) = data(1500, 3, 0.1, 3);
     // More C's than any machine solves within the budget.
-    let cs = logspace(1e-4, 1e5, 10_000);
+    let cs = logspace(1e-4, 1e5, 10_000).unwrap();
     let mut request = request(&x, 3, &y, Loss::Hinge, Shape::Rbf, &cs);
     request.folds = Folds::stratified(&y, 5, 0).unwrap();
     let control = Control::new(Some(Duration::from_millis(700)));
@@ -204,7 +204,7 @@ fn targets_far_from_one_are_learnt_as_those_near_it() {
     let y: Vec<f64> = x.chunks(2).enumerate().map(|(i, row)| row[0].sin() + noise(i)).collect();
     for scale in [1e-60, 1e-30, 1e-10, 1.0, 1e30] {
         let y: Vec<f64> = y.iter().map(|y| scale * y).collect();
-        let cs: Vec<f64> = logspace(1e-2, 1e2, 5).iter().map(|c| scale * c).collect();
+        let cs: Vec<f64> = logspace(1e-2, 1e2, 5).unwrap().iter().map(|c| scale * c).collect();
         for loss in [Loss::Quantile { tau: 0.5 }, Loss::EpsilonInsensitive { epsilon: 0.1 * scale }] {
             let fit = fit(&request(&x, 2, &y, loss, Shape::Rbf, &cs));
             assert!(fit.worst_gap() <= 1e-6, "{loss:?} at {scale}: {}", fit.worst_gap());

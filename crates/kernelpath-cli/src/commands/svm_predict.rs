@@ -28,7 +28,7 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
     let rows = if is_precomputed {
         let width = model.predictor.width();
         // Column 0 has the numbers of the rows.
-        matrix = Mat::from_fn(view.nrows(), width, |i, j| if j + 1 < view.ncols() { view.get(i, j + 1) } else { 0.0 });
+        matrix = Mat::from_fn(view.nrows(), width, |i, j| view.entry(i, j + 1).unwrap_or(0.0));
         Rows::from(&matrix)
     } else {
         view
@@ -91,7 +91,7 @@ fn widened(model: &SavedModel, columns: usize) -> Result<Predictor, Failure> {
             RowsBuf::Csr(CsrBuf::new(columns, starts, indices, values)?)
         }
         dense => {
-            let value = |i, j| if j < own.width() { dense.get(i, j) } else { 0.0 };
+            let value = |i, j| if j < own.width() { dense.entry(i, j).unwrap_or(f64::NAN) } else { 0.0 };
             RowsBuf::Dense(Mat::from_fn(dense.nrows(), columns, value))
         }
     };

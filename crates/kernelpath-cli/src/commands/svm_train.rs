@@ -74,11 +74,11 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
 fn square(table: &Table) -> Result<Mat<f64>, Failure> {
     let x = table.rows.view()?;
     let n = x.nrows();
-    if let Some(row) = (0..n).find(|&i| x.get(i, 0) != (i + 1) as f64) {
+    if let Some(row) = (0..n).find(|&i| x.entry(i, 0).unwrap_or(f64::NAN) != (i + 1) as f64) {
         let message = format!(
             "-t 4: row {} has the number {} (0:…), and {} is needed: the rows of a precomputed kernel are numbered from 1 on",
             row + 1,
-            x.get(row, 0),
+            x.entry(row, 0).unwrap_or(f64::NAN),
             row + 1
         );
         return Err(Failure::input(message));
@@ -87,7 +87,7 @@ fn square(table: &Table) -> Result<Mat<f64>, Failure> {
         let message = format!("-t 4: {n} rows need {n} kernel values each, but there are {}", x.ncols() - 1);
         return Err(Failure::input(message));
     }
-    Ok(Mat::from_fn(n, n, |i, j| x.get(i, j + 1)))
+    Ok(Mat::from_fn(n, n, |i, j| x.entry(i, j + 1).unwrap_or(f64::NAN)))
 }
 
 fn kernel(letters: &TrainLetters, rows: &Rows) -> Kernel {

@@ -109,7 +109,7 @@ impl Form<'_> {
                 sparse.row(vector).filter(|(_, value)| *value != 0.0).for_each(|(column, value)| visit(column, value));
             }
             dense => {
-                let row = (0..dense.ncols()).map(|column| (column, dense.get(vector, column)));
+                let row = (0..dense.ncols()).map(|column| (column, dense.entry(vector, column).unwrap_or(f64::NAN)));
                 row.filter(|(_, value)| *value != 0.0).for_each(|(column, value)| visit(column, value));
             }
         }

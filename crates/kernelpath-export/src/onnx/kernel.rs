@@ -73,7 +73,7 @@ fn weights(predictor: &Predictor) -> Vec<f64> {
 fn for_each_entry(rows: &Rows, i: usize, mut visit: impl FnMut(usize, f64)) {
     match rows {
         Rows::Csr(sparse) => sparse.row(i).for_each(|(column, value)| visit(column, value)),
-        dense => (0..dense.ncols()).for_each(|column| visit(column, dense.get(i, column))),
+        dense => (0..dense.ncols()).for_each(|column| visit(column, dense.entry(i, column).unwrap_or(f64::NAN))),
     }
 }
 
@@ -157,7 +157,7 @@ fn scaled_distances(graph: &mut Graph, x: &Value, vectors: &Rows, factor: f64) -
 fn transposed(graph: &mut Graph, vectors: &Rows, of: impl Fn(usize, f64) -> f64) -> Result<Value> {
     let (rows, columns) = (vectors.nrows(), vectors.ncols());
     let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j)));
-    graph.floats("vectors", &[columns, rows], entries.map(|(i, j)| of(j, vectors.get(i, j))))
+    graph.floats("vectors", &[columns, rows], entries.map(|(i, j)| of(j, vectors.entry(i, j).unwrap_or(f64::NAN))))
 }
 
 /// ‖x − v‖² = ‖x‖² − 2⟨x, v⟩ + ‖v‖², not below 0. Rows and vectors are first shifted by the mean of the vectors, which
@@ -187,7 +187,7 @@ fn squared_distances(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Val
     };
     let negative = transposed(graph, vectors, |j, value| -2.0 * shifted(j, value))?;
     let products = graph.times(&x, &negative);
-    let of_vector = |i: usize| (0..columns).map(|j| shifted(j, vectors.get(i, j)).powi(2)).sum();
+    let of_vector = |i: usize| (0..columns).map(|j| shifted(j, vectors.entry(i, j).unwrap_or(f64::NAN)).powi(2)).sum();
     let of_vectors = graph.floats("squares", &[1, rows], (0..rows).map(of_vector))?;
     let sum = graph.add(&of_x, &products);
     let sum = graph.add(&sum, &of_vectors);
@@ -199,7 +199,8 @@ fn squared_distances(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Val
 fn absolute_distances(graph: &mut Graph, x: &Value, vectors: &Rows) -> Result<Value> {
     let (rows, columns) = (vectors.nrows(), vectors.ncols());
     let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j)));
-    let by_column = graph.floats("vectors", &[columns, rows], entries.map(|(i, j)| vectors.get(i, j)))?;
+    let by_column =
+        graph.floats("vectors", &[columns, rows], entries.map(|(i, j)| vectors.entry(i, j).unwrap_or(f64::NAN)))?;
     let shape = graph.apply("Shape", &[x]);
     let first = graph.integers("first", &[0]);
     let of_x = graph.take(&shape, &first, 0);

@@ -219,11 +219,11 @@ fn is_training(found: &Found, data: &Labelled) -> bool {
         return false;
     }
     let scaled = |row: usize, column: usize| match &predictor.scaling {
-        None => x.get(row, column),
-        Some(scaling) => (x.get(row, column) - scaling.shift[column]) * scaling.factor[column],
+        None => x.entry(row, column).unwrap_or(f64::NAN),
+        Some(scaling) => (x.entry(row, column).unwrap_or(f64::NAN) - scaling.shift[column]) * scaling.factor[column],
     };
     let stride = support.len().div_ceil(COMPARED);
-    (0..support.len())
-        .step_by(stride)
-        .all(|k| (0..x.ncols()).all(|column| scaled(support[k], column) == vectors.get(k, column)))
+    (0..support.len()).step_by(stride).all(|k| {
+        (0..x.ncols()).all(|column| scaled(support[k], column) == vectors.entry(k, column).unwrap_or(f64::NAN))
+    })
 }

@@ -37,6 +37,33 @@ impl<'a> From<&'a Mat<f64>> for Rows<'a> {
     }
 }
 
+/// What the methods of builders and models take as rows: [`Rows`] and all that becomes them, and a slice of numbers,
+/// row after row, with the number of columns.
+///
+/// ```
+/// use kernelpath::IntoRows;
+///
+/// assert_eq!((&[0.0, 1.0, 2.0, 3.0][..], 2).into_rows()?.nrows(), 2);
+/// assert!((&[0.0, 1.0, 2.0][..], 2).into_rows().is_err()); // the last row is not complete
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
+pub trait IntoRows<'a> {
+    /// The rows.
+    fn into_rows(self) -> Result<Rows<'a>>;
+}
+
+impl<'a, T: Into<Rows<'a>>> IntoRows<'a> for T {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Ok(self.into())
+    }
+}
+
+impl<'a> IntoRows<'a> for (&'a [f64], usize) {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Rows::from_slice(self.0, self.1)
+    }
+}
+
 impl<'a> Rows<'a> {
     /// A view of values stored row after row, `columns` numbers per row.
     ///
@@ -89,9 +116,20 @@ impl<'a> Rows<'a> {
         if let Self::Csr(x) = self { Some(x) } else { None }
     }
 
-    /// One entry, widened.
+    /// One entry, widened; `None` outside of the matrix.
+    ///
+    /// ```
+    /// let x = kernelpath::Rows::from_slice(&[0.0, 1.0, 2.0, 3.0], 2)?;
+    /// assert_eq!((x.entry(1, 0), x.entry(2, 0)), (Some(2.0), None));
+    /// # Ok::<(), kernelpath::Error>(())
+    /// ```
+    pub fn entry(&self, i: usize, j: usize) -> Option<f64> {
+        (i < self.nrows() && j < self.ncols()).then(|| self.get(i, j))
+    }
+
+    /// One entry, widened. It must be there.
     #[inline]
-    pub fn get(&self, i: usize, j: usize) -> f64 {
+    pub(crate) fn get(&self, i: usize, j: usize) -> f64 {
         match self {
             Self::F32(x) => f64::from(x[(i, j)]),
             Self::F64(x) => x[(i, j)],

@@ -186,15 +186,16 @@ impl<'a> Csr<'a> {
         self.values.len()
     }
 
-    /// The stored entries of row `i`: columns, ascending, and values.
+    /// The stored entries of row `i`: columns, ascending, and values. There are none beyond the last row.
     #[inline(always)]
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
         let (indices, values) = (self.indices, self.values);
-        (self.indptr.get(i)..self.indptr.get(i + 1)).map(move |k| (indices.get(k), values.get(k)))
+        let stored = if i < self.nrows() { self.indptr.get(i)..self.indptr.get(i + 1) } else { 0..0 };
+        stored.map(move |k| (indices.get(k), values.get(k)))
     }
 
-    /// One entry.
-    pub fn get(&self, i: usize, j: usize) -> f64 {
+    /// One entry, which must be there.
+    pub(crate) fn get(&self, i: usize, j: usize) -> f64 {
         let (mut low, mut high) = (self.indptr.get(i), self.indptr.get(i + 1));
         while low < high {
             let middle = low.midpoint(high);

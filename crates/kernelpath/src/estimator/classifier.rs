@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::data::rows::Rows;
+use crate::data::rows::IntoRows;
 use crate::error::Result;
 use crate::estimator::class_weights::ClassWeights;
-use crate::estimator::counted::Counted;
 use crate::estimator::fitted::Fitted;
 use crate::estimator::fitted_classifier::FittedClassifier;
 use crate::estimator::label::{Encoded, Label, encoded};
@@ -41,7 +40,7 @@ use crate::observe::Control;
 ///     labels.push(["inner", "middle", "outer"][ring as usize]);
 /// }
 /// let model = Classifier::svm()
-///     .cs(logspace(1e-2, 1e3, 20))
+///     .cs(logspace(1e-2, 1e3, 20)?)
 ///     .cv(5)
 ///     .selection(Selection::OneStandardError)
 ///     .probability(Method::Sigmoid)
@@ -146,22 +145,22 @@ impl Classifier {
     }
 
     /// Trains and tunes: every C, fold and γ, and the refit on all rows.
-    pub fn fit<'a, L: Label>(&self, x: impl Into<Rows<'a>>, y: &[L]) -> Result<FittedClassifier<L::Owned>> {
+    pub fn fit<'a, L: Label>(&self, x: impl IntoRows<'a>, y: &[L]) -> Result<FittedClassifier<L::Owned>> {
         self.fit_with(x, y, &Control::default())
     }
 
     /// As [`fit`](Self::fit), watched and stopped through `control`.
     pub fn fit_with<'a, L: Label>(
         &self,
-        x: impl Into<Rows<'a>>,
+        x: impl IntoRows<'a>,
         y: &[L],
         control: &Control,
     ) -> Result<FittedClassifier<L::Owned>> {
         let options = &self.options;
         options.check()?;
         self.check()?;
-        let x = x.into();
-        let counted = Counted::new(x, y.len(), options.weights.as_deref(), options.kernel.shape)?;
+        let x = x.into_rows()?;
+        let counted = options.counted(x, y.len(), control)?;
         let labels = encoded(y, counted.rows())?;
         let arrangement = self.arrangement(labels.classes.len());
         self.check_scoring(&arrangement)?;
@@ -185,7 +184,7 @@ impl Classifier {
         let held_out = counted.spread(held_out, arrangement.outputs());
         let values: Vec<LabelValue> = y.iter().map(Label::value).collect();
         let training = TrainingRows::of(x, Truth::Labels(&values), options.weights.as_deref());
-        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned, training);
+        let fitted = Fitted::new(options, (&x, &counted), &tasks, trained, tuned, training);
         let mut support_counts = vec![0; labels.classes.len()];
         for place in fitted.support().iter().filter_map(|row| counted.place(*row)) {
             support_counts[labels.class[place]] += 1;

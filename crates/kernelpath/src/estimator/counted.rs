@@ -59,6 +59,11 @@ impl<'a> Counted<'a> {
         Ok(Self { x: Held::Copied(copied), rows: Some(rows), weight: Some(weight), total: n })
     }
 
+    /// The same with the kernel matrix of the rows that count.
+    pub fn with_matrix(self, matrix: Mat<f64>) -> Self {
+        Self { x: Held::Copied(RowsBuf::Dense(matrix)), ..self }
+    }
+
     /// The rows that count.
     pub fn x(&self) -> Rows<'_> {
         match &self.x {

@@ -3,7 +3,7 @@
 use faer::Mat;
 
 use crate::certify::certificate::{Certificate, worst};
-use crate::data::rows::Rows;
+use crate::data::rows::{Rows, RowsBuf};
 use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
 use crate::estimator::options::{Options, setting};
@@ -35,12 +35,15 @@ pub(crate) struct Fitted {
     pub training: TrainingRows,
     support: Vec<usize>,
     expansion: Expansion,
+    /// The rows of X that the kernel function meets.
+    met: Option<RowsBuf>,
 }
 
 impl Fitted {
+    /// Of a fit to `x`, whose rows that count are `counted`.
     pub fn new(
         options: &Options,
-        counted: &Counted,
+        (x, counted): (&Rows, &Counted),
         tasks: &[Task],
         mut trained: Trained,
         tuned: Tuned,
@@ -74,10 +77,11 @@ impl Fitted {
         };
         let support: Vec<usize> = support.into_iter().map(|k| counted.row(k)).collect();
         let n = counted.total();
+        let met = options.function.as_ref().map(|_| x.copy_rows(&support));
         let width = if kernel.shape == Shape::Precomputed { n } else { counted.x().ncols() };
         let expansion = Expansion::new(kernel, (copied, support.clone()), width, coef, intercepts);
         let Trained { kernels, fits, cs, .. } = trained;
-        Self { options: options.clone(), kernels, fits, tuned, cs, chosen, basis, n, training, support, expansion }
+        Self { options: options.clone(), kernels, fits, tuned, cs, chosen, basis, n, training, support, expansion, met }
     }
 
     fn gamma_at(&self) -> usize {
@@ -148,7 +152,22 @@ impl Fitted {
 
     /// The values of all functions, row after row.
     pub fn values(&self, x: &Rows) -> Result<Vec<f64>> {
-        self.expansion.values(x, self.options.hardware())
+        let (Some(function), Some(met)) = (&self.options.function, &self.met) else {
+            return self.expansion.values(x, self.options.hardware());
+        };
+        let met = met.view();
+        x.check("X")?;
+        if x.ncols() != met.ncols() {
+            return Err(Error::Features { got: x.ncols(), expected: met.ncols() });
+        }
+        let matrix = function.matrix(x, &met, self.options.threads, &Control::default())?;
+        let columns: Vec<usize> = (0..met.nrows()).collect();
+        self.expansion.values_by(&Rows::from(&matrix), &columns, met.nrows(), self.options.hardware())
+    }
+
+    /// The support vectors; none if the kernel is precomputed.
+    pub fn vectors(&self) -> Rows<'_> {
+        self.met.as_ref().map_or_else(|| self.expansion.vectors(), RowsBuf::view)
     }
 
     /// The values at the training rows that count. A precomputed matrix has one column for each of these rows.
@@ -164,8 +183,8 @@ impl Fitted {
             let why = "verify needs the rows of the fit";
             return Err(Error::Length { what: "X", got: x.nrows(), expected: self.n, why });
         }
-        let vectors = self.expansion.vectors();
-        if self.kernel().shape != Shape::Precomputed {
+        let vectors = self.vectors();
+        if self.kernel().shape != Shape::Precomputed || self.met.is_some() {
             if x.ncols() != vectors.ncols() {
                 return Err(Error::Features { got: x.ncols(), expected: vectors.ncols() });
             }
@@ -175,7 +194,7 @@ impl Fitted {
                 return setting(".verify(x, y)", problem);
             }
         }
-        Counted::new(x, targets, self.options.weights.as_deref(), self.options.kernel.shape)
+        self.options.counted(x, targets, &Control::default())
     }
 
     /// The certificate of each machine at its chosen C, recomputed from the data of the fit.
@@ -271,7 +290,7 @@ macro_rules! shared_results {
 
             /// The support vectors, or with low rank the landmarks; none if the kernel is precomputed.
             pub fn support_vectors(&self) -> crate::data::rows::Rows<'_> {
-                self.fitted.expansion().vectors()
+                self.fitted.vectors()
             }
 
             /// The coefficients of the support vectors: one row for each, one column for each function.

@@ -1,7 +1,7 @@
 //! A trained and tuned classifier.
 
 use crate::certify::certificate::Certificate;
-use crate::data::rows::Rows;
+use crate::data::rows::IntoRows;
 use crate::error::Result;
 use crate::estimator::classifier::{Classifier, listed};
 use crate::estimator::fitted::{Fitted, shared_results};
@@ -57,7 +57,7 @@ impl<L: Clone> FittedClassifier<L> {
 
     /// The label of every row: of two classes the second where the decision value is > 0, of more classes that with the
     /// largest decision value.
-    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<L>> {
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<L>> {
         let decision = self.decision_function(x)?;
         Ok(self.arrangement.predicted(&decision).into_iter().map(|c| self.classes[c].clone()).collect())
     }
@@ -69,14 +69,14 @@ impl<L> FittedClassifier<L> {
     /// (one against the rest, multinomial).
     ///
     /// For a precomputed kernel, `x` holds the kernel between the new rows and all training rows.
-    pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        self.arrangement.decision(self.fitted.values(&x.into())?)
+    pub fn decision_function<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
+        self.arrangement.decision(self.fitted.values(&x.into_rows()?)?)
     }
 
     /// The values of the machines themselves, row after row. Machine m of one against one belongs to
     /// [`pairs`](Self::pairs)`[m]`.
-    pub fn machine_values<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        self.fitted.values(&x.into())
+    pub fn machine_values<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
+        self.fitted.values(&x.into_rows()?)
     }
 
     /// For one against one, the two classes of each machine, as places in [`classes`](Self::classes): a positive value
@@ -90,16 +90,16 @@ impl<L> FittedClassifier<L> {
     ///
     /// [`predict`](Self::predict) goes by decision values. It may differ from the most probable class where that is
     /// close.
-    pub fn predict_proba<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+    pub fn predict_proba<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         let odds = self.known_odds()?;
-        Ok(odds.probabilities(&self.arrangement, &self.fitted.values(&x.into())?))
+        Ok(odds.probabilities(&self.arrangement, &self.fitted.values(&x.into_rows()?)?))
     }
 
     /// The logarithm of each probability. For two classes, and for the multinomial loss, it is finite even where a
     /// probability rounds to 0.
-    pub fn predict_log_proba<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+    pub fn predict_log_proba<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         let odds = self.known_odds()?;
-        Ok(odds.log_probabilities(&self.arrangement, &self.fitted.values(&x.into())?))
+        Ok(odds.log_probabilities(&self.arrangement, &self.fitted.values(&x.into_rows()?)?))
     }
 
     fn known_odds(&self) -> Result<&Odds> {
@@ -121,8 +121,8 @@ impl<L> FittedClassifier<L> {
 
     /// The score of the predictions for `x`, with weights of 1: by [`Classifier::scoring`](Classifier::scoring), or
     /// else the accuracy. A label that is no class of the fit is an error.
-    pub fn score<'a, M: Label>(&self, x: impl Into<Rows<'a>>, y: &[M]) -> Result<f64> {
-        let values = self.fitted.values(&x.into())?;
+    pub fn score<'a, M: Label>(&self, x: impl IntoRows<'a>, y: &[M]) -> Result<f64> {
+        let values = self.fitted.values(&x.into_rows()?)?;
         let truth = y.iter().enumerate().map(|(row, label)| self.place(row, label)).collect::<Result<Vec<_>>>()?;
         let (weight, classes) = (vec![1.0; truth.len()], self.classes.len());
         let scoring = self.builder.options.scoring.unwrap_or(Scoring::Accuracy);
@@ -149,8 +149,8 @@ impl<L> FittedClassifier<L> {
 
     /// The certificate of each machine at the chosen place, [recomputed](crate::verify()) from the data of the fit in
     /// double precision. Of the fit, only the coefficients are trusted.
-    pub fn verify<'a, M: Label>(&self, x: impl Into<Rows<'a>>, y: &[M]) -> Result<Vec<Certificate>> {
-        let counted = self.fitted.counted(x.into(), y.len())?;
+    pub fn verify<'a, M: Label>(&self, x: impl IntoRows<'a>, y: &[M]) -> Result<Vec<Certificate>> {
+        let counted = self.fitted.counted(x.into_rows()?, y.len())?;
         let labels = encoded(y, counted.rows())?;
         if labels.values != self.values {
             let (found, known) = (listed(&labels.values), listed(&self.values));

@@ -5,6 +5,7 @@ pub(crate) mod classifier;
 pub(crate) mod counted;
 pub(crate) mod fitted;
 pub(crate) mod fitted_classifier;
+pub(crate) mod function;
 pub(crate) mod label;
 pub(crate) mod options;
 pub(crate) mod quantiles;

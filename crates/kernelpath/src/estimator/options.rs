@@ -7,15 +7,18 @@ use crate::data::rows::Rows;
 use crate::device::place::{DeviceChoice, Hardware};
 use crate::error::{Error, Result};
 use crate::estimator::counted::Counted;
+use crate::estimator::function::Function;
 use crate::fit::folds::Folds;
 use crate::fit::precision::Precision;
 use crate::fit::scoring::Scoring;
 use crate::fit::select::Selection;
 use crate::kernel::bandwidth::{Bandwidth, Kernel};
 use crate::kernel::gammas::Gammas;
+use crate::kernel::shape::Shape;
 use crate::numeric::steps::logspace;
 use crate::numeric::threads::pooled;
 use crate::nystrom::build::LowRank;
+use crate::observe::Control;
 use crate::solver::choice::Solver;
 
 /// Number of folds, unless another one is set.
@@ -30,9 +33,10 @@ const DEFAULT_RANGE: (f64, f64) = (1e-3, 1e3);
 /// The values of C, unless others are set: `count` of them from 1e-3 to 1e3.
 ///
 /// ```
-/// assert_eq!(kernelpath::default_cs(3)[2], 1e3);
+/// assert_eq!(kernelpath::default_cs(3)?[2], 1e3);
+/// # Ok::<(), kernelpath::Error>(())
 /// ```
-pub fn default_cs(count: usize) -> Vec<f64> {
+pub fn default_cs(count: usize) -> Result<Vec<f64>> {
     logspace(DEFAULT_RANGE.0, DEFAULT_RANGE.1, count)
 }
 
@@ -68,6 +72,8 @@ pub(crate) enum Cv {
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub kernel: Kernel,
+    /// What computes the precomputed kernel.
+    pub function: Option<Function>,
     pub gammas: Option<Gammas>,
     pub grid: Grid,
     pub cv: Cv,
@@ -88,6 +94,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             kernel: Kernel::rbf(Bandwidth::Sigest),
+            function: None,
             gammas: None,
             grid: Grid::Default(DEFAULT_CS),
             cv: Cv::Count(DEFAULT_FOLDS),
@@ -154,7 +161,7 @@ impl Options {
     /// The values of C for `n` rows.
     pub fn cs(&self, n: usize) -> Result<Vec<f64>> {
         match &self.grid {
-            Grid::Default(count) => Ok(default_cs(*count)),
+            Grid::Default(count) => default_cs(*count),
             Grid::Cs(cs) => Ok(cs.clone()),
             Grid::Lambdas(lambdas) => {
                 let cs: Vec<f64> = lambdas.iter().map(|lambda| 1.0 / (2.0 * n as f64 * lambda)).collect();
@@ -178,6 +185,16 @@ impl Options {
     /// What computes.
     pub fn hardware(&self) -> Hardware {
         Hardware::threads(self.threads).device(self.device)
+    }
+
+    /// The rows that count, or the values of the kernel function between them.
+    pub fn counted<'a>(&self, x: Rows<'a>, targets: usize, control: &Control) -> Result<Counted<'a>> {
+        let weights = self.weights.as_deref();
+        let Some(function) = &self.function else { return Counted::new(x, targets, weights, self.kernel.shape) };
+        // The function takes rows, so that these are no kernel matrix yet.
+        let counted = Counted::new(x, targets, weights, Shape::Linear)?;
+        let matrix = function.matrix(&counted.x(), &counted.x(), self.threads, control)?;
+        Ok(counted.with_matrix(matrix))
     }
 
     /// The values of γ to try, in the order given.

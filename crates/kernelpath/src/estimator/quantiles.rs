@@ -3,7 +3,7 @@
 use crate::certify::certificate::Certificate;
 use serde_json::json;
 
-use crate::data::rows::Rows;
+use crate::data::rows::IntoRows;
 use crate::error::Result;
 use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
@@ -58,17 +58,17 @@ impl Quantiles {
     }
 
     /// Trains and tunes: every level, C, fold and γ, and the refit on all rows.
-    pub fn fit<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<FittedQuantiles> {
+    pub fn fit<'a>(&self, x: impl IntoRows<'a>, y: &[f64]) -> Result<FittedQuantiles> {
         self.fit_with(x, y, &Control::default())
     }
 
     /// As [`fit`](Self::fit), watched and stopped through `control`.
-    pub fn fit_with<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64], control: &Control) -> Result<FittedQuantiles> {
+    pub fn fit_with<'a>(&self, x: impl IntoRows<'a>, y: &[f64], control: &Control) -> Result<FittedQuantiles> {
         let options = &scored_by_numbers(&self.options)?;
         options.check()?;
         self.check()?;
-        let x = x.into();
-        let counted = Counted::new(x, y.len(), options.weights.as_deref(), options.kernel.shape)?;
+        let x = x.into_rows()?;
+        let counted = options.counted(x, y.len(), control)?;
         let tasks = self.tasks(y, &counted)?;
         let folds = options.folds(&counted, None)?;
         let trained = train(options, &counted, &tasks, &folds, control)?;
@@ -76,7 +76,7 @@ impl Quantiles {
         let tuned = tuned(options, &trained, ChooseBy::Apart { units: None }, scores, control)?;
         let held_out = counted.spread(trained.out_of_fold(&tuned), tasks.len());
         let training = Targets::One(y).training(x, options.weights.as_deref());
-        let fitted = Fitted::new(options, &counted, &tasks, trained, tuned, training);
+        let fitted = Fitted::new(options, (&x, &counted), &tasks, trained, tuned, training);
         let mut rising: Vec<usize> = (0..self.taus.len()).collect();
         rising.sort_by(|&a, &b| self.taus[a].total_cmp(&self.taus[b]));
         let mut model = FittedQuantiles { builder: self.clone(), fitted, rising, held_out, crossings: 0 };
@@ -146,8 +146,8 @@ impl FittedQuantiles {
     /// The predicted quantiles of every row, one for each level in the order of [`taus`](Self::taus), row after row.
     ///
     /// For a precomputed kernel, `x` holds the kernel between the new rows and all training rows.
-    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        let mut quantiles = self.fitted.values(&x.into())?;
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
+        let mut quantiles = self.fitted.values(&x.into_rows()?)?;
         if self.builder.is_sorted {
             quantiles.chunks_exact_mut(self.rising.len()).for_each(|row| sort_by(row, &self.rising));
         }
@@ -177,7 +177,7 @@ impl FittedQuantiles {
 
     /// The mean over the levels of the score of the predictions, with weights of 1: by
     /// [`Quantiles::scoring`](Quantiles::scoring), or else the negative mean pinball loss.
-    pub fn score<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<f64> {
+    pub fn score<'a>(&self, x: impl IntoRows<'a>, y: &[f64]) -> Result<f64> {
         let (quantiles, levels) = (self.predict(x)?, self.rising.len());
         let scoring = self.builder.options.scoring.unwrap_or(Scoring::NegLoss);
         let of_level = |(k, loss): (usize, Loss)| {
@@ -190,8 +190,8 @@ impl FittedQuantiles {
 
     /// The certificate of each level at its chosen C, [recomputed](crate::verify()) from the data of the fit in double
     /// precision. Of the fit, only the coefficients are trusted.
-    pub fn verify<'a>(&self, x: impl Into<Rows<'a>>, y: &[f64]) -> Result<Vec<Certificate>> {
-        let counted = self.fitted.counted(x.into(), y.len())?;
+    pub fn verify<'a>(&self, x: impl IntoRows<'a>, y: &[f64]) -> Result<Vec<Certificate>> {
+        let counted = self.fitted.counted(x.into_rows()?, y.len())?;
         let tasks = self.builder.tasks(y, &counted)?;
         self.fitted.verify(&counted, &tasks)
     }

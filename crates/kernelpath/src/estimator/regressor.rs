@@ -3,7 +3,7 @@
 use crate::certify::certificate::Certificate;
 use serde_json::json;
 
-use crate::data::rows::Rows;
+use crate::data::rows::IntoRows;
 use crate::error::Result;
 use crate::estimator::counted::Counted;
 use crate::estimator::fitted::{Fitted, shared_results};
@@ -92,23 +92,23 @@ impl Regressor {
     }
 
     /// Trains and tunes: every C, fold and γ, and the refit on all rows.
-    pub fn fit<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<FittedRegressor> {
+    pub fn fit<'a>(&self, x: impl IntoRows<'a>, y: impl Into<Targets<'a>>) -> Result<FittedRegressor> {
         self.fit_with(x, y, &Control::default())
     }
 
     /// As [`fit`](Self::fit), watched and stopped through `control`.
     pub fn fit_with<'a>(
         &self,
-        x: impl Into<Rows<'a>>,
+        x: impl IntoRows<'a>,
         y: impl Into<Targets<'a>>,
         control: &Control,
     ) -> Result<FittedRegressor> {
-        let (x, y) = (x.into(), y.into());
+        let (x, y) = (x.into_rows()?, y.into());
         let is_one = matches!(y, Targets::One(_));
         let options = &scored_by_numbers(&self.options)?;
         options.check()?;
         self.check()?;
-        let counted = Counted::new(x, y.nrows(), options.weights.as_deref(), options.kernel.shape)?;
+        let counted = options.counted(x, y.nrows(), control)?;
         let machines = self.machines(&y.counted(&counted)?, &counted);
         let folds = options.folds(&counted, None)?;
         let trained = train(options, &counted, &machines.tasks, &folds, control)?;
@@ -116,7 +116,7 @@ impl Regressor {
         let tuned = tuned(options, &trained, self.choose_by(&machines), scores, control)?;
         let held_out = counted.spread(trained.out_of_fold(&tuned), machines.tasks.len());
         let training = y.training(x, options.weights.as_deref());
-        let fitted = Fitted::new(options, &counted, &machines.tasks, trained, tuned, training);
+        let fitted = Fitted::new(options, (&x, &counted), &machines.tasks, trained, tuned, training);
         Ok(FittedRegressor { builder: self.clone(), fitted, losses: machines.losses, is_one, held_out })
     }
 
@@ -209,8 +209,8 @@ impl FittedRegressor {
     /// The predicted target of every row; if there are several targets, one value for each, row after row.
     ///
     /// For a precomputed kernel, `x` holds the kernel between the new rows and all training rows.
-    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
-        self.fitted.values(&x.into())
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
+        self.fitted.values(&x.into_rows()?)
     }
 
     /// The loss of each target, with its constant.
@@ -226,16 +226,16 @@ impl FittedRegressor {
 
     /// The score of the predictions for `x`, with weights of 1: by [`Regressor::scoring`](Regressor::scoring), or else
     /// R². Several targets have the mean of their scores.
-    pub fn score<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<f64> {
+    pub fn score<'a>(&self, x: impl IntoRows<'a>, y: impl Into<Targets<'a>>) -> Result<f64> {
         let scoring = self.builder.options.scoring.unwrap_or(Scoring::R2);
         y.into().score(&self.predict(x)?, scoring, &self.losses)
     }
 
     /// The certificate of each target's machine at its chosen place, [recomputed](crate::verify()) from the data of the
     /// fit in double precision. Of the fit, only the coefficients are trusted.
-    pub fn verify<'a>(&self, x: impl Into<Rows<'a>>, y: impl Into<Targets<'a>>) -> Result<Vec<Certificate>> {
+    pub fn verify<'a>(&self, x: impl IntoRows<'a>, y: impl Into<Targets<'a>>) -> Result<Vec<Certificate>> {
         let y = y.into();
-        let counted = self.fitted.counted(x.into(), y.nrows())?;
+        let counted = self.fitted.counted(x.into_rows()?, y.nrows())?;
         let machines = self.builder.machines(&y.counted(&counted)?, &counted);
         if machines.losses != self.losses {
             let (found, known) = (&machines.losses, &self.losses);

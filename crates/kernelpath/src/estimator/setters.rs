@@ -8,6 +8,28 @@ macro_rules! shared_settings {
             #[must_use]
             pub fn kernel(mut self, kernel: crate::kernel::bandwidth::Kernel) -> Self {
                 self.options.kernel = kernel;
+                self.options.function = None;
+                self
+            }
+
+            /// A kernel of your own: a symmetric function of two rows, which is called for each pair of rows of the fit,
+            /// by several threads. If it is not positive semi-definite, models claim no proof. A file holds the model
+            /// without the function: what loads it predicts from kernel values with all rows of the fit.
+            ///
+            /// ```
+            /// use kernelpath::Classifier;
+            ///
+            /// let x: Vec<f64> = (0..120).map(|i| (0.37 * f64::from(i)).sin()).collect();
+            /// let y: Vec<i64> = x.chunks(3).map(|r| i64::from(r[0] * r[1] > 0.0)).collect();
+            /// let squared = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>().powi(2);
+            /// let svm = Classifier::svm().kernel_function(squared).fit((&x[..], 3), &y)?;
+            /// assert!(svm.score((&x[..], 3), &y)? > 0.9 && svm.worst_gap() <= 1e-6);
+            /// # Ok::<(), kernelpath::Error>(())
+            /// ```
+            #[must_use]
+            pub fn kernel_function(mut self, function: impl Fn(&[f64], &[f64]) -> f64 + Send + Sync + 'static) -> Self {
+                self.options.kernel = crate::kernel::bandwidth::Kernel::precomputed();
+                self.options.function = Some(crate::estimator::function::Function::new(function));
                 self
             }
 

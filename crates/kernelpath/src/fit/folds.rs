@@ -1,6 +1,7 @@
 //! Which rows each model learns from, and which it is scored on.
 
 use crate::error::{Error, Result};
+use crate::numeric::memory;
 
 /// One split of the rows. A training row named twice counts twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,9 @@ impl Folds {
         if k < 2 || k > y.len() {
             return Err(Error::Parameter { name: "cv", expected: "between 2 and the number of rows", value: k as f64 });
         }
+        // An order, a fold for each row, and each row once in every fold.
+        let places = y.len().saturating_mul(k.saturating_add(2));
+        memory::check((places as u64).saturating_mul(8), "the folds", memory::FEWER_ROWS)?;
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut order: Vec<usize> = (0..y.len()).collect();
         rng.shuffle(&mut order);
@@ -50,8 +54,11 @@ impl Folds {
     /// # Ok::<(), kernelpath::Error>(())
     /// ```
     pub fn shuffled(n: usize, k: usize, seed: u64) -> Result<Self> {
+        if k < 2 || k > n {
+            return Err(Error::Parameter { name: "cv", expected: "between 2 and the number of rows", value: k as f64 });
+        }
         // All rows are of one class, so that only the shuffle says which fold a row is in.
-        Self::stratified(&vec![0.0; n], k, seed)
+        Self::stratified(&memory::zeros::<f64>(n, "the folds")?, k, seed)
     }
 
     /// The splits, if there are any.

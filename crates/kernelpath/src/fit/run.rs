@@ -59,7 +59,7 @@ pub(crate) trait Ground: Sync {
 /// let x: Vec<f64> = (0..2000).map(|i| (0.37 * i as f64).sin()).collect();
 /// let y: Vec<f64> = x.chunks(2).map(|r| if r[0] * r[1] > 0.1 { 1.0 } else { -1.0 }).collect();
 /// let (rows, control) = (Rows::from_slice(&x, 2)?, Control::default());
-/// let (kernel, cs) = (KernelFn::new(Shape::Rbf, 1.0)?, logspace(1e-2, 1e2, 10));
+/// let (kernel, cs) = (KernelFn::new(Shape::Rbf, 1.0)?, logspace(1e-2, 1e2, 10)?);
 /// let mut request = Request::new(rows, vec![Task::new(Loss::Hinge, &y)], kernel, &cs);
 /// request.folds = Folds::stratified(&y, 5, 0)?;
 /// assert!(fit(&request, &control)?[0].worst_gap() <= 1e-6);

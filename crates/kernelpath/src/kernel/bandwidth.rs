@@ -29,15 +29,69 @@ pub struct Kernel {
     pub bandwidth: Bandwidth,
 }
 
+impl From<f64> for Bandwidth {
+    fn from(gamma: f64) -> Self {
+        Self::Value(gamma)
+    }
+}
+
+/// A constructor for each shape. A bandwidth is a rule or a number.
+///
+/// ```
+/// use kernelpath::{Bandwidth, Kernel, Regressor};
+///
+/// let x: Vec<f64> = (0..80).map(|i| 0.1 * f64::from(i)).collect();
+/// let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+/// for kernel in [Kernel::rbf(0.5), Kernel::matern52(Bandwidth::Sigest), Kernel::poly(5, 1.0, 0.1)] {
+///     let model = Regressor::ridge().kernel(kernel).n_cs(10).fit((&x[..], 1), &y)?;
+///     assert!((model.predict((&[1.55][..], 1))?[0] - 1.0).abs() < 0.1);
+/// }
+/// # Ok::<(), kernelpath::Error>(())
+/// ```
 impl Kernel {
     /// The Gaussian kernel exp(−γ‖x−z‖²).
-    pub fn rbf(bandwidth: Bandwidth) -> Self {
-        Self { shape: Shape::Rbf, bandwidth }
+    pub fn rbf(bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Rbf, bandwidth)
+    }
+
+    /// The Laplacian kernel exp(−γ‖x−z‖₁).
+    pub fn laplacian(bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Laplacian, bandwidth)
+    }
+
+    /// The Matérn kernel of smoothness 3/2: (1+a)e⁻ᵃ with a = √(6γ)‖x−z‖.
+    pub fn matern32(bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Matern32, bandwidth)
+    }
+
+    /// The Matérn kernel of smoothness 5/2: (1+a+a²/3)e⁻ᵃ with a = √(10γ)‖x−z‖.
+    pub fn matern52(bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Matern52, bandwidth)
+    }
+
+    /// The polynomial kernel (γ⟨x,z⟩ + coef0)^degree. With coef0 < 0 it may be indefinite.
+    pub fn poly(degree: u32, coef0: f64, bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Poly { degree, coef0 }, bandwidth)
+    }
+
+    /// The kernel tanh(γ⟨x,z⟩ + coef0), which is mostly indefinite and then has no proofs.
+    pub fn sigmoid(coef0: f64, bandwidth: impl Into<Bandwidth>) -> Self {
+        Self::of(Shape::Sigmoid { coef0 }, bandwidth)
     }
 
     /// The linear kernel ⟨x,z⟩.
     pub fn linear() -> Self {
-        Self { shape: Shape::Linear, bandwidth: Bandwidth::Value(1.0) }
+        Self::of(Shape::Linear, 1.0)
+    }
+
+    /// X is the kernel matrix itself: symmetric to fit, and to predict the kernel between new rows and all rows of the
+    /// fit.
+    pub fn precomputed() -> Self {
+        Self::of(Shape::Precomputed, 1.0)
+    }
+
+    fn of(shape: Shape, bandwidth: impl Into<Bandwidth>) -> Self {
+        Self { shape, bandwidth: bandwidth.into() }
     }
 
     /// Settles γ on the data, reproducibly for a seed. A row of weight 2 counts as two rows; without weights, all

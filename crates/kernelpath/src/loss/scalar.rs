@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::numeric::elementary::{exp_nonpositive, ln_positive};
-use crate::numeric::simd::{fill_in_lanes, sum_in_lanes, vectorise};
+use crate::numeric::simd::{fill_in_lanes, sum_in_lanes, vectorise, within};
 
 /// A loss L(y, f) of problem (P).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -265,7 +265,7 @@ impl Loss {
                 if u <= 0.5 { y } else { 0.25 * y / (u * u) }
             }
             Self::Squared => 2.0 * (y - f),
-            Self::Huber { delta } => (y - f).clamp(-delta, delta),
+            Self::Huber { delta } => within(y - f, -delta, delta),
             Self::Expectile { tau } => {
                 let r = y - f;
                 2.0 * asymmetry(tau, r) * r

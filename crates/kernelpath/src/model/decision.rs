@@ -2,7 +2,7 @@
 
 use faer::MatRef;
 
-use crate::data::rows::{Rows, RowsBuf};
+use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::evaluate::{kernel_flops, kernel_times};
@@ -51,10 +51,10 @@ impl Model {
 
     /// f at every row of `x`; its sign is the class. For a precomputed kernel, `x` holds the kernel
     /// between the new rows and the support vectors.
-    pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+    pub fn decision_function<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         let coef = MatRef::from_column_major_slice(&self.coef, self.coef.len(), 1);
         decision(
-            &x.into(),
+            &x.into_rows()?,
             &self.vectors.view(),
             coef,
             &[self.intercept],
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// The class, −1 or +1, of every row of `x`.
-    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>) -> Result<Vec<f64>> {
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         Ok(self.decision_function(x)?.into_iter().map(|f| if f > 0.0 { 1.0 } else { -1.0 }).collect())
     }
 }
@@ -96,7 +96,7 @@ pub fn decision(
     if x.ncols() != expected {
         return Err(Error::Features { got: x.ncols(), expected });
     }
-    if support == 0 {
+    if support == 0 || machines == 0 {
         return Ok(intercepts.repeat(x.nrows()));
     }
     let flops = kernel_flops(x, vectors, machines);
@@ -127,12 +127,4 @@ pub fn decision(
         }
     }
     Ok(f)
-}
-
-/// A view of row-major values, for callers that hold a plain slice.
-impl<'a> From<(&'a [f64], usize)> for Rows<'a> {
-    fn from((values, columns): (&'a [f64], usize)) -> Self {
-        let rows = values.len().checked_div(columns).unwrap_or(0);
-        Self::F64(MatRef::from_row_major_slice(&values[..rows * columns], rows, columns))
-    }
 }

@@ -2,7 +2,7 @@
 
 use faer::{Mat, MatRef};
 
-use crate::data::rows::{Rows, RowsBuf};
+use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Shape};
@@ -144,8 +144,8 @@ impl Predictor {
 
     /// The values of the machines, row after row. For a precomputed kernel, `x` holds the kernel between the new rows
     /// and all training rows.
-    pub fn values<'a>(&self, x: impl Into<Rows<'a>>, hardware: Hardware) -> Result<Vec<f64>> {
-        let x = x.into();
+    pub fn values<'a>(&self, x: impl IntoRows<'a>, hardware: Hardware) -> Result<Vec<f64>> {
+        let x = x.into_rows()?;
         match &self.scaling {
             None => self.expansion.values(&x, hardware),
             Some(scaling) => self.expansion.values(&scaling.apply(&x)?.view(), hardware),
@@ -159,7 +159,7 @@ impl Predictor {
 
     /// What a user compares: for two classes the value of each row; for several classes one value for each class, the
     /// largest of which is the prediction; for numbers the values themselves. Row after row.
-    pub fn decision_function<'a>(&self, x: impl Into<Rows<'a>>, hardware: Hardware) -> Result<Vec<f64>> {
+    pub fn decision_function<'a>(&self, x: impl IntoRows<'a>, hardware: Hardware) -> Result<Vec<f64>> {
         let values = self.values(x, hardware)?;
         match &self.outputs {
             Outputs::Classes { arrangement, .. } => arrangement.decision(values),
@@ -168,7 +168,7 @@ impl Predictor {
     }
 
     /// The label of each row, or its numbers.
-    pub fn predict<'a>(&self, x: impl Into<Rows<'a>>, hardware: Hardware) -> Result<Predicted> {
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>, hardware: Hardware) -> Result<Predicted> {
         let mut values = self.decision_function(x, hardware)?;
         Ok(match &self.outputs {
             Outputs::Classes { labels, arrangement, .. } => {
@@ -185,7 +185,7 @@ impl Predictor {
     }
 
     /// One probability for each class, row after row.
-    pub fn predict_proba<'a>(&self, x: impl Into<Rows<'a>>, hardware: Hardware) -> Result<Vec<f64>> {
+    pub fn predict_proba<'a>(&self, x: impl IntoRows<'a>, hardware: Hardware) -> Result<Vec<f64>> {
         let Outputs::Classes { arrangement, odds: Some(odds), .. } = &self.outputs else {
             let problem = "the model has no probabilities; fit with `.probability(Method::Sigmoid)`".into();
             return Err(Error::Setting { call: ".predict_proba(x)".into(), problem });

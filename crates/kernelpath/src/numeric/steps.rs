@@ -1,20 +1,31 @@
 //! The order in which the values of C are visited, and the steps between them.
 
-/// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact.
+use crate::error::{Error, Result};
+use crate::numeric::memory;
+
+/// `count` values from `first` to `last`, evenly spaced in the logarithm, both ends exact. The ends must be finite
+/// numbers > 0.
 ///
 /// ```
-/// let cs = kernelpath::logspace(1e-3, 1e3, 7);
+/// let cs = kernelpath::logspace(1e-3, 1e3, 7)?;
 /// assert_eq!((cs[0], cs[6]), (1e-3, 1e3));
 /// assert!((cs[3] - 1.0).abs() < 1e-12);
+/// assert!(kernelpath::logspace(-1.0, 10.0, 3).is_err());
+/// # Ok::<(), kernelpath::Error>(())
 /// ```
-pub fn logspace(first: f64, last: f64, count: usize) -> Vec<f64> {
-    (0..count)
-        .map(|k| match k {
-            0 => first,
-            k if k + 1 == count => last,
-            k => (first.ln() + (last.ln() - first.ln()) * k as f64 / (count - 1) as f64).exp(),
-        })
-        .collect()
+pub fn logspace(first: f64, last: f64, count: usize) -> Result<Vec<f64>> {
+    for (name, value) in [("the first value", first), ("the last value", last)] {
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(Error::Parameter { name, expected: "a finite number > 0", value });
+        }
+    }
+    let mut values = memory::with_room(count, "a grid of values")?;
+    values.extend((0..count).map(|k| match k {
+        0 => first,
+        k if k + 1 == count => last,
+        k => (first.ln() + (last.ln() - first.ln()) * k as f64 / (count - 1) as f64).exp(),
+    }));
+    Ok(values)
 }
 
 /// Positions of the C's in rising order.

@@ -359,6 +359,9 @@ pub fn transform<T: Entry>(
         return Err(Error::Features { got: x.ncols(), expected });
     }
     let (n, rank) = (x.nrows(), map.ncols());
+    if rank == 0 {
+        return Ok(Vec::new());
+    }
     pooled_if_worth(threads, kernel_flops(x, landmarks, rank), || {
         x.check("X")?;
         let mut out = zeroed_features((n, rank), false)?;
