@@ -28,7 +28,7 @@ from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._machines import Machines, Parts, learned
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._report import ReportMixin
-from kernelpath._results import NOT_RUN, cv_results, path_table, shortfall
+from kernelpath._results import NOT_RUN, FoldScores, cv_results, path_table, shortfall
 from kernelpath._scoring import Scorer, make_scorer
 from kernelpath._settings import KERNELS_WITHOUT_GAMMA, Grid, Settings, called, is_changed, n_threads
 from kernelpath._tuning import HeldOut, Maps, check_tunable, nothing_to_choose
@@ -167,7 +167,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self.__dict__.pop("_scaling", None)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
-        check_tunable(folds, len(Cs) * settings.n_gammas, len(y), settings.selection, scorer)
+        check_tunable(folds, len(Cs), settings.n_gammas, len(y), settings.selection, scorer)
         self._check_folds(machines, folds, settings)
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
 
@@ -182,7 +182,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         if fit.places is None:
             raise nothing_to_choose(fit.timed_out, settings.time_budget, scorer)
 
-        self._keep_paths(fit, [Cs * task.c_factor for task in machines.tasks], folds)
+        left_out = weight if folds == "loo" and scorer is None else None
+        self._keep_paths(fit, [Cs * task.c_factor for task in machines.tasks], folds, left_out)
         gamma = fit.places[0] // len(Cs)
         chosen = float(self.gammas_[gamma])
         self.smallest_eigenvalue_ = fit.smallest_eigenvalues[gamma]
@@ -202,7 +203,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self.fit_seconds_ = time.perf_counter() - started
         if callbacks is not None:
             callbacks.end()
-        self._warn_of_shortfall(settings)
+        self._warn_of_shortfall(settings, len(fit.gammas_out_of_time))
         self._warn_of_indefinite(fit.smallest_eigenvalues, settings)
         self._warn_of_edge(fit, settings)
         return self
@@ -242,7 +243,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         for grid, scores, gaps, status, n_support, best in self._by_table():
             Cs = np.tile(grid, n_gammas)
             scores, gaps, status = (array.reshape(-1, len(Cs)) for array in (scores, gaps, status))
-            tables.append(path_table(Cs, gammas, scores, gaps, status, n_support.ravel(), self._flat(best)))
+            of_models = scores, gaps, status, n_support.ravel()
+            tables.append(path_table(Cs, gammas, *of_models, int(best), self._fold_weights))
         return "\n".join(self._parts.headed(k, "\n", table) for k, table in enumerate(tables))
 
     @property
@@ -358,7 +360,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             self.rank_ = len(basis.spectrum)
             self.approximation_ = Approximation.of(basis)
 
-    def _keep_paths(self, fit: _core.Fit, grids: list[Grid], folds: Folds) -> None:
+    def _keep_paths(self, fit: _core.Fit, grids: list[Grid], folds: Folds, weight: Weights | None) -> None:
         self.Cs_ = np.array(grids) if self._parts.has_own_grids else grids[0]
         self.gammas_ = fit.gammas
         gaps, status = fit.gaps, np.array(_core.STATUS_NAMES)[fit.status]
@@ -371,12 +373,15 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self.kernel_seconds_, self.path_seconds_ = fit.kernel_seconds, fit.path_seconds
         self.scores_ = self._by_gamma(np.array(fit.scores) if self._parts.has_choices else fit.scores[0])
         self._split_columns = folds != "loo"
+        self.__dict__.pop("fold_weights_", None)  # of an earlier fit
+        if weight is not None:
+            self.fold_weights_ = weight
         results, places = self._tables(), fit.places or []
         chosen = [float(grid[place % self._n_Cs]) for grid, place in zip(grids, places, strict=True)]
         best_scores = [float(of["mean_test_score"][place]) for of, place in zip(results, places, strict=False)]
         has_choices = self._parts.has_choices
         self.cv_results_ = results if has_choices else results[0]
-        self.best_index_: Any = np.array(places) % self._n_Cs if has_choices else places[0] % self._n_Cs
+        self.best_index_: Any = np.array(places) if has_choices else places[0]
         self.best_score_: Any = np.array(best_scores) if has_choices else best_scores[0]
         self.C_: Any = np.array(chosen) if has_choices or self._parts.has_own_grids else chosen[0]
 
@@ -390,10 +395,12 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         if not self._parts.has_own_grids:
             grids *= n_machines
         if self._parts.is_joint:  # the gap of one model is the worst of its machines
-            first_short = (status != "converged").argmax(axis=0)
+            not_run, short = status == NOT_RUN, status != "converged"
+            first_short = np.where(not_run.any(axis=0), not_run.argmax(axis=0), short.argmax(axis=0))
             gaps, status = gaps.max(axis=0)[None], np.take_along_axis(status, first_short[None], axis=0)
+        weight, split_columns, by_lambda = self._fold_weights, self._split_columns, self.lambdas is not None
         return [
-            cv_results(*table, gammas, split_columns=self._split_columns)
+            cv_results(*table, gammas, weight=weight, split_columns=split_columns, by_lambda=by_lambda)
             for table in zip(scores, gaps, status, grids, strict=not self._parts.is_joint)
         ]
 
@@ -439,10 +446,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
     def _n_Cs(self) -> int:
         return int(self.Cs_.shape[-1])
 
-    def _flat(self, best: Any) -> int:
-        """Position of a chosen C among all γ and C."""
-        gamma = 0 if len(self.gammas_) == 1 else int(np.flatnonzero(self.gammas_ == self.gamma_)[0])
-        return gamma * self._n_Cs + int(best)
+    @property
+    def _fold_weights(self) -> Weights | None:
+        """How much each fold counts in the mean of `scores_`; None: all the same."""
+        return getattr(self, "fold_weights_", None)
 
     def _by_table(self) -> Iterable[tuple[Any, ...]]:
         """(C's, scores, gaps, statuses, numbers of support vectors, chosen place) of each table: a machine, or all."""
@@ -465,13 +472,16 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
                 stacklevel=4,
             )
 
-    def _warn_of_shortfall(self, settings: Settings) -> None:
+    def _warn_of_shortfall(self, settings: Settings, n_untried: int) -> None:
         budget = settings.time_budget if self.timed_out_ else None
-        messages = []
-        for k, (grid, _, gaps, status, _, best) in enumerate(self._by_table()):
+        untried, messages = (n_untried, len(self.gammas_) + n_untried), []
+        of_tables = self.gap_noise_ if self._parts.has_choices else [self.gap_noise_]
+        for k, ((grid, _, gaps, status, _, best), noise) in enumerate(zip(self._by_table(), of_tables, strict=True)):
             Cs = np.tile(grid, len(self.gammas_))
-            gaps, status = gaps.reshape(-1, len(Cs)), status.reshape(-1, len(Cs))
-            message = shortfall(gaps, status, Cs, self._flat(best), tol=settings.tol, time_budget=budget)
+            gaps, noise, status = (array.reshape(-1, len(Cs)) for array in (gaps, noise, status))
+            message = shortfall(
+                gaps, noise, status, Cs, int(best), tol=settings.tol, time_budget=budget, untried=untried
+            )
             if message is not None:
                 messages.append(self._parts.headed(k, ": ", message))
         if messages:
@@ -481,7 +491,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         messages = []
         places = fit.places or []
         for k, ((grid, *_), scores) in enumerate(zip(self._by_table(), fit.scores, strict=True)):
-            message = edge(scores, places[k], grid, self.gammas_, settings)
+            counted = FoldScores.counted(scores, self._fold_weights)
+            message = edge(counted, places[k], grid, self.gammas_, settings)
             if message is not None:
                 messages.append(self._parts.headed(k, ": ", message))
         if messages:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
@@ -117,13 +118,23 @@ def calibration_method(probability: Any, cv: Any) -> str | None:
     return method
 
 
-def _asked_for(estimator: Any) -> bool:
-    if isinstance(estimator.probability, bool | np.bool_) and not estimator.probability:
-        raise AttributeError(
-            f"{type(estimator).__name__} has probabilities only if asked for before fit: probability=True, or one of "
-            + ", ".join(map(repr, _core.CALIBRATIONS))
-        )
-    return True
+class _WithProbability:
+    """A method that is there only if `probability` was asked for: who looks for it otherwise is told how to ask."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, kind: type) -> Any:
+        if model is None:
+            return self._method
+        if isinstance(model.probability, bool | np.bool_) and not model.probability:
+            known = ", ".join(map(repr, _core.CALIBRATIONS))
+            raise AttributeError(
+                f"this {kind.__name__} has no {self._method.__name__}: fit it with probability=True, or with one of "
+                f"{known} (predict and decision_function need no probabilities)"
+            )
+        return MethodType(self._method, model)
 
 
 class CalibratedMixin:
@@ -134,7 +145,7 @@ class CalibratedMixin:
     _arrangement: _core.Arrangement
     _decision_values: Callable[[Any], Vector]
 
-    @available_if(_asked_for)  # type: ignore[untyped-decorator]
+    @_WithProbability
     def predict_proba(self, X: Any) -> Vector:
         """Probability of each class: the decision value, mapped by `calibration_`.
 
@@ -154,7 +165,7 @@ class CalibratedMixin:
         check_is_fitted(self, "calibration_")
         return self._arrangement.probabilities(self._decision_values(X), self._maps())
 
-    @available_if(_asked_for)  # type: ignore[untyped-decorator]
+    @_WithProbability
     def predict_log_proba(self, X: Any) -> Vector:
         """Logarithm of the probability of each class; −inf only where a probability is 0.
 

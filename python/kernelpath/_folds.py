@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import LeaveOneOut, PredefinedSplit
 
 Index = npt.NDArray[np.int64]
 Folds = list[tuple[Index, Index]] | Literal["loo"] | None
+
+# What the rows of a fold are for.
+PARTS = ("train", "test")
 
 
 def make_folds(cv: Any, X: Any, y: Any, groups: Any, splitter: Any, random_state: Any) -> Folds:
@@ -46,15 +49,18 @@ def _fold(k: int, split: Any, n_rows: int) -> tuple[Index, Index]:
         train, test = split
     except (TypeError, ValueError):
         raise ValueError(f"fold {k} of cv is not a pair (train, test) of row indices or masks") from None
-    return _rows(k, "train", train, n_rows), _rows(k, "test", test, n_rows)
+    (in_train, in_test) = PARTS
+    return _rows(k, in_train, train, n_rows), _rows(k, in_test, test, n_rows)
 
 
 def _rows(k: int, part: str, rows: Any, n_rows: int) -> Index:
     """Row indices of one part of fold `k`, given as indices (repeats allowed) or as a boolean mask."""
     index = np.asarray(rows)
     where = f"the {part} part of fold {k}"
-    if index.ndim != 1 or index.size == 0:
-        raise ValueError(f"{where} must be a non-empty one-dimensional array, got shape {index.shape}")
+    if index.ndim == 1 and index.size == 0:
+        raise ValueError(f"{where} has no rows: leave the fold out")
+    if index.ndim != 1:
+        raise ValueError(f"{where} must be a one-dimensional array of rows, got shape {index.shape}")
     if index.dtype == np.bool_:
         if len(index) != n_rows:
             raise ValueError(f"{where} is a mask of length {len(index)}, but X has {n_rows} rows")
@@ -70,15 +76,30 @@ def _rows(k: int, part: str, rows: Any, n_rows: int) -> Index:
 
 def among_rows(cv: Any, rows: Index, n_rows: int) -> Any:
     """`cv` for some of the rows: folds given by row numbers are counted anew, others are made of these rows alone."""
+    if isinstance(cv, PredefinedSplit):  # it has the fold of every row, and does not look at X
+        if len(cv.test_fold) != n_rows:
+            raise ValueError(f"cv=PredefinedSplit(…) has the folds of {len(cv.test_fold)} rows, but X has {n_rows}")
+        return PredefinedSplit(np.asarray(cv.test_fold)[rows])
     if cv is None or isinstance(cv, str | Integral) or hasattr(cv, "split") or not isinstance(cv, Iterable):
         return cv
     place = np.full(n_rows, -1)
     place[rows] = np.arange(len(rows))
-    folds = []
-    for k, split in enumerate(cv):
-        parts = [place[part] for part in _fold(k, split, n_rows)]
-        folds.append(tuple(part[part >= 0] for part in parts))
-    return folds
+    return [
+        tuple(_counted(k, part, given, place) for part, given in zip(PARTS, _fold(k, split, n_rows), strict=True))
+        for k, split in enumerate(cv)
+    ]
+
+
+def _counted(k: int, part: str, given: Index, place: Index) -> Index:
+    """The rows of one part of fold `k` that are left, by their new places."""
+    left = place[given]
+    left = left[left >= 0]
+    if not left.size:
+        raise ValueError(
+            f"the {part} part of fold {k} has rows of weight 0 only, which count as no rows: leave the fold out, or "
+            "give one of its rows a weight"
+        )
+    return left
 
 
 def spread(values: npt.NDArray[Any], rows: Index | None, n_rows: int) -> npt.NDArray[Any]:

@@ -20,6 +20,7 @@ from kernelpath._parameters import from_json, parameters_to_json, to_json
 # Attributes that a file holds under their own names.
 ATTRIBUTES = (
     *("Cs_", "lambdas_", "gammas_", "C_", "lambda_", "gamma_", "best_index_", "best_score_", "scores_"),
+    "fold_weights_",
     *("gaps_", "gap_noise_", "n_iter_", "status_", "n_support_path_", "objective_", "dual_objective_"),
     *("oof_decision_", "oof_path_", "oof_proba_", "solver_", "timed_out_", "smallest_eigenvalue_"),
     *("gram_bytes_", "planned_bytes_", "kernel_seconds_", "path_seconds_", "fit_seconds_", "calibration_seconds_"),
@@ -145,6 +146,9 @@ def restore(model: Any, saved: _core.Saved) -> None:
         model._split_columns = bool(from_json(found["split_columns_"]))
         if len(model.gammas_) * model.Cs_.shape[-1] > model.gaps_.size:
             raise ValueError("gaps_ has not an entry for each C and gamma")
+        # Files of format 1 count the chosen C alone.
+        gamma = 0 if len(model.gammas_) == 1 else int(np.flatnonzero(model.gammas_ == model.gamma_)[0])
+        model.best_index_ = gamma * model._n_Cs + model.best_index_ % model._n_Cs
         results = model._tables()
         model.cv_results_ = results if model._parts.has_choices else results[0]
 

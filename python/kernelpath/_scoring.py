@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
 from kernelpath._columns import check_container
@@ -43,7 +46,7 @@ class ScoredMixin:
             return super().score(X, y, sample_weight)  # type: ignore[misc]
         model = copy.copy(self)
         model.scoring = None  # for a scorer that asks for `score`
-        return float(scorer(model, X, y, **extra))
+        return float(scorer(model, X, y, **as_taken(scorer, extra)))
 
 
 class OutOfFold(BaseEstimator):
@@ -125,11 +128,57 @@ def predicted_labels(decision: npt.NDArray[np.float64], classes: npt.NDArray[Any
 
 def make_scorer(scoring: Any) -> Scorer | None:
     """Scorer for `scoring`; None stands for the score of the loss itself, computed in Rust."""
-    if scoring is None or callable(scoring):
+    if scoring is None:
+        return None
+    if callable(scoring):
+        _check_is_no_metric(scoring)
         return scoring
     if isinstance(scoring, str):
         return get_scorer(scoring)
     raise TypeError(f"scoring must be None, the name of a scorer or a callable, got {scoring!r}")
+
+
+def _check_is_no_metric(scoring: Callable[..., Any]) -> None:
+    """Refuse a metric of scikit-learn, ``metric(y_true, y_pred)``, which is no scorer."""
+    module = getattr(scoring, "__module__", None) or ""
+    if module.startswith("sklearn.metrics.") and not module.startswith("sklearn.metrics._scorer"):
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(
+            f"scoring={name} compares labels or targets with predictions, and a scorer is called as "
+            f"scorer(estimator, X, y): pass scoring=make_scorer({name}), with make_scorer from sklearn.metrics, or the "
+            "name of a scorer"
+        )
+
+
+def takes_weights(scorer: Scorer) -> bool:
+    """Whether a scorer is given the weights of the rows, as in ``GridSearchCV``.
+
+    It is if its metric, or the function itself, has the parameter ``sample_weight``, and metadata routing was not told
+    otherwise. Of one that does not take them, a warning says so.
+    """
+    if hasattr(scorer, "get_metadata_routing"):
+        requests = getattr(get_routing_for_object(scorer), "score", None)
+        requested = getattr(requests, "requests", {}).get("sample_weight")
+        if isinstance(requested, bool):
+            return requested
+    function = getattr(scorer, "_score_func", scorer)
+    try:
+        takes = "sample_weight" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some functions written in C have no signature
+        takes = False
+    if not takes:
+        warnings.warn(
+            f"scoring={scorer!r} does not take sample_weight, so that scores count every row once, though the fit "
+            "weighs rows",
+            UserWarning,
+            stacklevel=2,
+        )
+    return takes
+
+
+def as_taken(scorer: Scorer, weights: dict[str, Any]) -> dict[str, Any]:
+    """The weights, if there are any and the scorer takes them."""
+    return weights if weights and takes_weights(scorer) else {}
 
 
 def weighted(y: Any, sample_weight: Any) -> dict[str, Any]:
@@ -150,9 +199,9 @@ def score_folds(
     """Scores (n_folds, n_Cs) from the (test rows, values at each C) of each fold; NaN where not run.
 
     `stand_in` makes the model of a fold from its values and the position of C.
-    Scorers of scikit-learn get the weights of the rows, if there are any.
+    Scorers get the weights of the rows, if there are any and they take them.
     """
-    weighs = weight is not None and hasattr(scorer, "_score_func")
+    weighs = weight is not None and takes_weights(scorer)
     return np.array(
         [
             [

@@ -90,9 +90,13 @@ cv : int, splitter, iterable, "loo" or None, default=5
 scoring : str, callable or None, default=None
     None is {score}. Else a scorer of scikit-learn, by name or as
     ``callable(estimator, X, y)``, applied to the out-of-fold values of each fold (with "loo": of all rows at once).
+    A scorer gets the weights of the rows if its metric has the parameter ``sample_weight``, as in ``GridSearchCV``.
     `score` goes by it, too.
 selection : {{"best", "1se"}}, default="best"
-    The C of the best mean score, ties going to the smallest; or the smallest C within one standard error of it.
+    The C and γ of the best mean score; or those of the smallest C within one standard error of it. Ties go to the
+    smaller C, then to the smaller γ, whose kernel is smoother; means that differ by rounding only (10⁻¹² of the scores)
+    are equal. The order of `Cs` and `gamma` changes nothing. With machines or levels that choose by themselves, γ is
+    that of the best mean over them.
 low_rank : bool, default=False
     True replaces the kernel by an approximation of rank at most `rank`, made once from `n_landmarks` landmarks
     (Nyström): time and memory then grow with the number of rows, not with its square. Certificates are for the
@@ -120,8 +124,11 @@ tol : float, default=1e-6
 max_iter : int, default=1000000
     Most solver steps for one model.
 time_budget : float, optional
-    Seconds after which the fit ends with the best model found and says what it left out. With `low_rank` they count
-    from the choice of landmarks on, which is not cut short: if it takes longer, that is a `TimeoutError`.
+    Seconds after which the fit ends with the best model found and says what it left out. Several γ share them: each has
+    an equal part of what is left, and more as long as a fold has no model; the choice is among the pairs of C and γ
+    that were run on every fold and on all rows, and `gammas_` are those that were begun. With `low_rank` they count
+    from the choice of landmarks on, which is not cut short: if it takes longer, that is a `TimeoutError`, unless
+    another γ has models.
 dtype : {{"auto", "float32", "float64"}}, default="auto"
     Precision that the kernel matrix is stored in; certificates are those of the matrix in float64 in any case. "auto"
     is float32 with a 16-bit correction of each entry, which is smaller and faster, unless the matrix is so close to
@@ -144,7 +151,8 @@ keep_path : bool, default=True
 
 ATTRIBUTES = """
 C_, lambda_, best_index_, best_score_ : float, float, int, float
-    The chosen C, its λ, its place in `Cs_`, and its mean score.
+    The chosen C, its λ, its line in `cv_results_` (which is its place in `Cs_` if one γ was tried), and its mean score
+    over the folds that hold rows of the machine.
 best_params_ : dict
     The chosen C as ``{"Cs": C_}``, with the chosen "gamma" if several were tried, and with ``"lambdas": None`` if these
     were given: what ``set_params`` takes to fit that one model. Not there where each machine or level has its own C.
@@ -158,8 +166,14 @@ Cs_, lambdas_ : ndarray of shape (n_Cs,)
     The path.
 scores_ : ndarray of shape (n_folds, n_Cs)
     Scores of the held-out rows; NaN where not run.
+fold_weights_ : ndarray of shape (n_folds,)
+    With "loo", weights of the rows and ``scoring=None`` only: how much each of these scores counts in the means, which
+    is the weight of the row.
 cv_results_ : dict
-    Columns as in ``GridSearchCV``, with the gaps beside the scores.
+    Columns as in ``GridSearchCV``, with the gaps beside the scores; a line for each C, one γ after the other. Its
+    ``"params"`` are what ``set_params`` takes to fit that one model, ``{"Cs": 1.0}`` or ``{"Cs": 1.0, "gamma": 0.1}``,
+    and so are the columns ``"param_Cs"`` and ``"param_gamma"``. Means that differ by rounding only share a rank, and a
+    model that cannot be chosen, as the time budget ended before it was run on all rows, ranks last.
 gaps_ : ndarray of shape (n_folds + 1, n_Cs)
     Relative duality gaps, (P − D) / max(abs(P), abs(D)), for the kernel in double precision; the last row is the refit.
     inf where not run, NaN where the kernel matrix is indefinite, so that no gap proves anything.

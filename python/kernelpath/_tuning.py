@@ -63,13 +63,16 @@ class HeldOut:
             yield test, (fit.values(fold, place, machine) for place in places)
 
 
-def check_tunable(folds: Folds, n_places: int, n_rows: int, selection: str, scorer: Scorer | None) -> None:
-    """Refuse, before any work, a choice of C that the scores could not support."""
-    if folds is None and n_places > 1:
-        raise ValueError(
-            f"cv=None cannot choose among {n_places} values of C; pass one value, such as Cs=1.0, or folds, such as "
-            "cv=5"
-        )
+def check_tunable(folds: Folds, n_Cs: int, n_gammas: int, n_rows: int, selection: str, scorer: Scorer | None) -> None:
+    """Refuse, before any work, a choice of C and γ that the scores could not support."""
+    if folds is None and n_Cs * n_gammas > 1:
+        several = [
+            (f"{count} values of {name}", f"one {name}, such as {one}")
+            for name, count, one in (("C", n_Cs, "Cs=1.0"), ("gamma", n_gammas, "gamma='sigest'"))
+            if count > 1
+        ]
+        values, instead = (" and ".join(of) for of in zip(*several, strict=True))
+        raise ValueError(f"cv=None cannot choose among {values}; pass {instead}, or folds, such as cv=5")
     n_scores = n_rows if folds == "loo" else len(folds or ())
     if folds == "loo" and scorer is not None:
         n_scores = 1

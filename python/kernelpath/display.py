@@ -15,7 +15,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath._base import _KernelPathBase
-from kernelpath._results import NOT_RUN, mean_and_std, whole_folds
+from kernelpath._results import NOT_RUN, FoldScores
 from kernelpath._settings import _integer, _require_integer, choice
 
 if TYPE_CHECKING:
@@ -840,7 +840,7 @@ class _Fit:
 
     def best(self) -> list[int]:
         """Its place in the values of C."""
-        return self._each(self.model.best_index_, ndim=0).tolist()
+        return (self._each(self.model.best_index_, ndim=0) % self.model._n_Cs).tolist()
 
     def chosen_gamma(self) -> int:
         """Place of the chosen γ, which all parts share."""
@@ -861,10 +861,9 @@ class _Fit:
             raise ValueError(f"{kind} has no scores: it was fitted with cv=None; fit it with folds, such as cv=5")
         means, errors = [], []
         for part in scores:
-            folds = whole_folds(part.reshape(len(part), -1))
-            mean, std = mean_and_std(folds, ddof=1)
-            means.append(mean)
-            errors.append(std / np.sqrt(len(folds)))
+            counted = FoldScores.counted(part.reshape(len(part), -1), self.model._fold_weights)
+            means.append(counted.mean())
+            errors.append(counted.error())
         shape = (len(scores), *scores.shape[2:])
         return np.reshape(means, shape), np.reshape(errors, shape)
 

@@ -13,7 +13,7 @@ from sklearn.metrics import mean_pinball_loss
 from kernelpath import _core
 from kernelpath._folds import Folds
 from kernelpath._machines import Machines, Parts, Task
-from kernelpath._scoring import OutOfFoldRegressor, Scorer, make_scorer, weighted
+from kernelpath._scoring import OutOfFoldRegressor, Scorer, as_taken, make_scorer, weighted
 from kernelpath._settings import Loss, Settings, choice, level, levels
 from kernelpath._shared import Parameters, estimator
 from kernelpath._targets import RegressorBase, TargetsBase, auto_or_number, encoded
@@ -129,6 +129,7 @@ class KernelQuantile(RegressorBase):
         if scorer is None:
             losses = [mean_pinball_loss(y, q, alpha=tau, **extra) for tau, q in zip(self.tau_, quantiles, strict=True)]
             return -float(np.mean(losses))
+        extra = as_taken(scorer, extra)
         return float(np.mean([scorer(OutOfFoldRegressor(q), X, y, **extra) for q in quantiles]))
 
     def _check_parameters(self) -> None:

@@ -606,7 +606,7 @@ class Examination:
                     self.report.offence(INCONSISTENT, f"machine {m}: rows are not those asked for")
         model = self.model
         g = 0 if len(self.gammas) == 1 else int(np.flatnonzero(self.gammas == model.gamma_)[0])
-        best = np.broadcast_to(np.atleast_1d(model.best_index_), len(self.problems))
+        best = np.broadcast_to(np.atleast_1d(model.best_index_) % self.Cs.shape[-1], len(self.problems))
         values = zip(best, np.atleast_1d(model.objective_), np.atleast_1d(model.dual_objective_), strict=True)
         for m, (k, primal, dual) in enumerate(values):
             path = self.calls[g].paths[m]

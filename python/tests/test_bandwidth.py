@@ -58,12 +58,12 @@ def test_against_grid_search(data):
     ours = KernelSVC(Cs=CS, gamma=GAMMAS, cv=folds).fit(X, y)
     theirs = GridSearchCV(SVC(), {"gamma": GAMMAS, "C": CS}, cv=folds).fit(X, y)
     place = {(p["C"], p["gamma"]): k for k, p in enumerate(theirs.cv_results_["params"])}
-    order = [place[p["C"], p["gamma"]] for p in ours.cv_results_["params"]]
+    order = [place[p["Cs"], p["gamma"]] for p in ours.cv_results_["params"]]
     np.testing.assert_allclose(
         ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"][order], atol=0.012
     )
     assert set(ours.cv_results_["param_gamma"].tolist()) == set(GAMMAS)
-    assert len(ours.cv_results_["param_C"]) == 9
+    assert len(ours.cv_results_["param_Cs"]) == 9
 
 
 def test_auto_grid_is_multiples_of_sigest(data):

@@ -234,7 +234,7 @@ def check_surface(display, model, name):
     assert display.scores.shape == (len(model.gammas_), len(model.Cs_))
     mean = mean_scores(model).reshape(-1, len(model.Cs_)).mean(axis=0)
     np.testing.assert_allclose(display.scores[display.chosen[0][0]], mean)
-    assert [c for _, c in display.chosen] == np.ravel(model.best_index_).tolist()
+    assert [g * len(model.Cs_) + c for g, c in display.chosen] == np.ravel(model.best_index_).tolist()
     rings = {tuple(line.get_xydata()[0]) for line in display.ax_.lines}
     gamma = 1.0 if model.gamma_ is None else model.gamma_
     assert rings == {(C, gamma) for C in np.ravel(model.C_)}
@@ -511,7 +511,8 @@ def test_each_part_may_have_its_own_Cs(kind):
     vars(model).update(vars(fitted("gammas, quantiles")))
     model.Cs_ = np.outer([1.0, 3.0], model.Cs_)
     model.lambdas_ = 1.0 / (120 * model.Cs_)
-    model.C_ = model.Cs_[[0, 1], model.best_index_]
+    best = model.best_index_ % 4
+    model.C_ = model.Cs_[[0, 1], best]
     display = kind.from_estimator(model)
     np.testing.assert_array_equal(display.Cs, model.Cs_)
     assert_nothing_is_covered(display)
@@ -523,7 +524,7 @@ def test_each_part_may_have_its_own_Cs(kind):
         assert {C for C, _ in places} == set(model.C_)
     else:
         assert display.ax_.get_xlabel() == "place of C in its line of Cs_"
-        assert places == ({(k + 1, model.gamma_) for k in model.best_index_} if kind is SurfaceDisplay else set())
+        assert places == ({(k + 1, model.gamma_) for k in best} if kind is SurfaceDisplay else set())
     np.testing.assert_array_equal(kind.from_estimator(model, index=1).Cs, model.Cs_[1])
 
 

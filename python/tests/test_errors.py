@@ -62,7 +62,7 @@ BAD_PARAMETERS = [
     ({"cv": True}, TypeError, "cv must be an integer"),
     ({"cv": []}, ValueError, "cv yields no folds"),
     ({"cv": [3, 4]}, ValueError, "fold 0 of cv is not a pair"),
-    ({"cv": [([0, 1], [])]}, ValueError, "test part of fold 0 must be a non-empty"),
+    ({"cv": [([0, 1], [])]}, ValueError, "test part of fold 0 has no rows"),
     ({"cv": [([0, 1], [2]), ([0, 99], [1])]}, ValueError, r"train part of fold 1 names a row outside 0\.\.59"),
     ({"cv": [([0, -1], [2])]}, ValueError, "train part of fold 0 names a row outside"),
     ({"cv": [([0.5, 1.0], [2])]}, ValueError, "must hold integers or booleans"),

@@ -223,6 +223,24 @@ pub(crate) fn fit<'py>(
     Ok(fit.unbind())
 }
 
+/// The ranks of scores of shape (n_folds, n_places) by their mean over the folds, 1 for the best: what is equal but for
+/// rounding shares a rank. `weight` says how often each fold counts.
+#[pyfunction]
+#[pyo3(signature = (scores, weight=None))]
+pub(crate) fn ranks<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray2<'py, f64>,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    let scores: Scores = scores.as_array().outer_iter().map(|fold| fold.to_vec()).collect();
+    let weight = weight.map_or_else(Vec::new, |weight| weight.as_array().to_vec());
+    if !weight.is_empty() && weight.len() != scores.len() {
+        return Err(PyValueError::new_err("weight must have one entry a fold"));
+    }
+    let ranks = kernelpath::ranks(&scores, &weight);
+    Ok(ranks.into_iter().map(|rank| rank as i32).collect::<Vec<_>>().into_pyarray(py))
+}
+
 fn read_scores(scores: &Bound<'_, PyAny>) -> PyResult<Vec<Scores>> {
     let of_machine =
         |scores: PyReadonlyArray2<'_, f64>| scores.as_array().outer_iter().map(|fold| fold.to_vec()).collect();
@@ -528,7 +546,13 @@ impl Fit {
     /// Whether the time budget ended the fit.
     #[getter]
     fn timed_out(&self) -> bool {
-        self.surface().is_timed_out()
+        self.trained.is_timed_out()
+    }
+
+    /// The values of γ that were not tried, as the time budget ended before.
+    #[getter]
+    fn gammas_out_of_time(&self) -> Vec<f64> {
+        self.trained.out_of_time.clone()
     }
 
     /// For each γ, the smallest eigenvalue of the kernel matrix, or of that of the landmarks, if it is indefinite; else

@@ -114,6 +114,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(data::read_libsvm, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::ranks, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernel_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::decision, module)?)?;

@@ -88,7 +88,7 @@ pub use fit::result::PathFit;
 pub use fit::run::fit;
 pub use fit::scoring::Scoring;
 pub use fit::search::{Search, Trained, Watch};
-pub use fit::select::{Selection, select};
+pub use fit::select::{Place, Selection, ranks, select};
 pub use fit::spread::spread;
 pub use fit::surface::{Scores, Surface};
 pub use fit::tune::{ChooseBy, Tuned};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::{data, fit, request};
 use kernelpath::{
-    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Rows, Selection, Shape, Status, Svc, logspace, select,
+    Control, Error, Fold, Folds, Kernel, KernelFn, Loss, Place, Rows, Selection, Shape, Status, Svc, logspace, select,
 };
 
 fn error(change: impl FnOnce(&mut kernelpath::Request)) -> String {
@@ -155,7 +155,8 @@ fn a_time_budget_returns_what_there_is() {
     assert!(done > 0 && done < fit.records.len() * cs.len());
     // All folds got equally far, so the first C's have a score.
     let scores = &fit.scores;
-    assert!(select(scores, &cs, Selection::Best).is_some());
+    let places: Vec<Place> = cs.iter().map(|&c| Place::new(c, 1.0)).collect();
+    assert!(select(scores, &[], &places, Selection::Best).is_some());
     for record in fit.records.iter().flatten() {
         assert!(record.certificate.gap() >= -1e-9);
         assert!(record.status != Status::NotRun || record.certificate.gap() == f64::INFINITY);
@@ -176,13 +177,13 @@ fn indefinite_kernels_end_with_a_status() {
 
 #[test]
 fn selection_rules() {
-    let cs = [10.0, 1.0, 0.1];
+    let cs = [10.0, 1.0, 0.1].map(|c| Place::new(c, 1.0));
     let scores = vec![vec![0.9, 0.9, 0.80], vec![0.9, 0.9, 0.86], vec![0.6, 0.6, 0.70]];
-    assert_eq!(select(&scores, &cs, Selection::Best), Some(1));
-    assert_eq!(select(&scores, &cs, Selection::OneStandardError), Some(2));
+    assert_eq!(select(&scores, &[], &cs, Selection::Best), Some(1));
+    assert_eq!(select(&scores, &[], &cs, Selection::OneStandardError), Some(2));
     let unfinished = vec![vec![0.9, f64::NAN, f64::NAN], vec![0.9, 0.99, f64::NAN]];
-    assert_eq!(select(&unfinished, &cs, Selection::Best), Some(0));
-    assert_eq!(select(&[vec![f64::NAN; 3]], &cs, Selection::Best), None);
+    assert_eq!(select(&unfinished, &[], &cs, Selection::Best), Some(0));
+    assert_eq!(select(&[vec![f64::NAN; 3]], &[], &cs, Selection::Best), None);
 }
 
 #[test]

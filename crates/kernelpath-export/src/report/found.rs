@@ -128,15 +128,16 @@ impl<'a> Found<'a> {
         places
     }
 
-    /// The chosen places among the values of C: one, or one for each table of scores.
+    /// The chosen places among the values of C: one, or one for each table of scores. Files count them from the first γ
+    /// on; those of format 1 from the chosen one.
     pub fn best(&self) -> Vec<usize> {
         let n = self.cs(0).len();
         let places = floats(self.model, "best_index_").unwrap_or_default();
         let places: Vec<usize> = places.iter().map(|place| *place as usize).collect();
-        if places.iter().all(|place| *place < n) && places.len() == self.tables() {
+        if places.iter().all(|place| *place < n * self.gammas.len()) && places.len() == self.tables() {
             // Of equal values, the first is shown.
             let cs = self.cs(0);
-            places.iter().map(|at| cs.iter().position(|c| *c == cs[*at]).unwrap_or(*at)).collect()
+            places.iter().map(|at| cs.iter().position(|c| *c == cs[*at % n]).unwrap_or(*at % n)).collect()
         } else {
             Vec::new()
         }
@@ -259,13 +260,14 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Mean and standard error of the folds that have a score; NaN where there are too few.
-pub(crate) fn mean_and_error(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let values: Vec<f64> = values.collect();
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-    (mean, (variance / n).sqrt())
+/// Mean m = Σ w·v / Σ w of (w, v), and its standard error, whose square is Σ w² (v − m)² / (Σ w)² · n / (n − 1); NaN where
+/// there are too few.
+pub(crate) fn mean_and_error(values: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
+    let values: Vec<(f64, f64)> = values.collect();
+    let (n, total) = (values.len() as f64, values.iter().map(|(w, _)| w).sum::<f64>());
+    let mean = values.iter().map(|(w, v)| w * v).sum::<f64>() / total;
+    let squares: f64 = values.iter().map(|(w, v)| w / total * (v - mean)).map(|d| d * d).sum();
+    (mean, (squares * n / (n - 1.0)).sqrt())
 }
 
 fn value<'a>(model: &'a SavedModel, name: &str) -> Option<&'a Value> {
@@ -295,11 +297,13 @@ mod tests {
 
     #[test]
     fn the_error_is_that_of_the_mean() {
-        let (mean, error) = mean_and_error([1.0, 2.0, 3.0, 6.0].into_iter());
+        let of = |values: &[f64]| mean_and_error(values.iter().map(|v| (2.0, *v)));
+        let (mean, error) = of(&[1.0, 2.0, 3.0, 6.0]);
         assert_eq!(mean, 3.0);
         // Variance (4 + 1 + 0 + 9) / 3, over 4.
         assert!((error - (14.0_f64 / 12.0).sqrt()).abs() < 1e-15);
-        assert!(mean_and_error([1.0].into_iter()).1.is_nan());
-        assert!(mean_and_error([1.0, f64::NAN].into_iter()).0.is_nan());
+        assert!(of(&[1.0]).1.is_nan());
+        assert!(of(&[1.0, f64::NAN]).0.is_nan());
+        assert_eq!(mean_and_error([(1.0, 4.0), (3.0, 0.0)].into_iter()).0, 1.0);
     }
 }

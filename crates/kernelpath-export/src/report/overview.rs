@@ -86,7 +86,7 @@ fn best_score(found: &Found) -> Option<(f64, f64)> {
         return (!mean.is_nan()).then_some((mean, error));
     }
     let scores = found.floats("best_score_")?;
-    let (mean, _) = mean_and_error(scores.into_iter());
+    let (mean, _) = mean_and_error(scores.into_iter().map(|score| (1.0, score)));
     (!mean.is_nan()).then_some((mean, f64::NAN))
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Means {
     grid: Grid,
     /// The folds of each table that scored any model.
     folds: Vec<Vec<usize>>,
+    /// How much each fold counts.
+    weights: Vec<f64>,
 }
 
 impl Means {
@@ -40,18 +42,23 @@ impl Means {
             if scored.is_empty() { (0..grid.problems).collect() } else { scored }
         };
         let folds = (0..grid.machines).map(of_table).collect();
-        Some(Self { grid, folds })
+        let weights = found.floats("fold_weights_").filter(|weights| {
+            weights.len() == grid.problems && weights.iter().all(|weight| weight.is_finite() && *weight > 0.0)
+        });
+        let weights = weights.unwrap_or_else(|| vec![1.0; grid.problems]);
+        Some(Self { grid, folds, weights })
     }
 
     /// Mean and standard error at a place.
     pub fn at(&self, table: usize, gamma: usize, c: usize) -> (f64, f64) {
-        mean_and_error(self.folds[table].iter().map(|fold| self.grid.at(table, *fold, gamma, c)))
+        mean_and_error(self.folds[table].iter().map(|&fold| (self.weights[fold], self.grid.at(table, fold, gamma, c))))
     }
 
     /// Mean and standard error of the score at one place less that at another, fold by fold. A place is (γ, C).
     pub fn difference(&self, table: usize, here: (usize, usize), there: (usize, usize)) -> (f64, f64) {
         let at = |fold: usize, (gamma, c): (usize, usize)| self.grid.at(table, fold, gamma, c);
-        mean_and_error(self.folds[table].iter().map(|fold| at(*fold, here) - at(*fold, there)))
+        let difference = |&fold: &usize| (self.weights[fold], at(fold, here) - at(fold, there));
+        mean_and_error(self.folds[table].iter().map(difference))
     }
 
     /// Number of folds.

@@ -132,7 +132,15 @@ impl<'a> Counted<'a> {
             Ok(rows.iter().map(place).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
         };
         let fold = |(k, fold): (usize, &Fold)| -> Result<Fold> {
-            Ok(Fold { train: counted(k, &fold.train)?, test: counted(k, &fold.test)? })
+            let of_part = |part: &str, rows: &[usize]| -> Result<Vec<usize>> {
+                let left = counted(k, rows)?;
+                if left.is_empty() && !rows.is_empty() {
+                    let problem = format!("all {} {part} rows have weight 0, so that they are no rows", rows.len());
+                    return Err(Error::Fold { fold: k, problem });
+                }
+                Ok(left)
+            };
+            Ok(Fold { train: of_part("training", &fold.train)?, test: of_part("test", &fold.test)? })
         };
         Ok(Folds::Splits(splits.iter().enumerate().map(fold).collect::<Result<_>>()?))
     }

@@ -11,7 +11,7 @@ use crate::fit::request::{KernelChoice, Task};
 use crate::fit::result::PathFit;
 use crate::fit::search::Trained;
 use crate::fit::surface::{Scores, Surface};
-use crate::fit::tune::{Tuned, means};
+use crate::fit::tune::Tuned;
 use crate::fit::verify::{Returned, verify};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::expansion::Expansion;
@@ -29,6 +29,7 @@ pub(crate) struct Fitted {
     cs: Vec<f64>,
     /// The chosen C of each machine, with the machine's factor.
     chosen: Vec<f64>,
+    is_timed_out: bool,
     basis: Option<Nystrom>,
     /// Rows of the training data.
     n: usize,
@@ -49,7 +50,7 @@ impl Fitted {
         tuned: Tuned,
         training: TrainingRows,
     ) -> Self {
-        let gamma = tuned.places[0] / trained.cs.len();
+        let (gamma, is_timed_out) = (tuned.places[0] / trained.cs.len(), trained.is_timed_out());
         let c = |m: usize| tuned.places[m] % trained.cs.len();
         let chosen = tasks.iter().enumerate().map(|(m, task)| task.c_factor * trained.cs[c(m)]).collect();
         let (kernel, basis) = (trained.kernels[gamma], trained.bases.swap_remove(gamma));
@@ -81,7 +82,8 @@ impl Fitted {
         let width = if kernel.shape == Shape::Precomputed { n } else { counted.x().ncols() };
         let expansion = Expansion::new(kernel, (copied, support.clone()), width, coef, intercepts);
         let Trained { kernels, fits, cs, .. } = trained;
-        Self { options: options.clone(), kernels, fits, tuned, cs, chosen, basis, n, training, support, expansion, met }
+        let options = options.clone();
+        Self { options, kernels, fits, tuned, cs, chosen, is_timed_out, basis, n, training, support, expansion, met }
     }
 
     fn gamma_at(&self) -> usize {
@@ -118,8 +120,20 @@ impl Fitted {
     }
 
     pub fn best_scores(&self) -> Vec<f64> {
-        let best = |(scores, place): (&Scores, &usize)| means(scores).get(*place).copied().unwrap_or(f64::NAN);
-        self.tuned.scores.iter().zip(&self.tuned.places).map(best).collect()
+        let (surface, is_joint) = (Surface::new(&self.fits), self.tuned.scores.len() == 1);
+        let best = |(m, (scores, place)): (usize, (&Scores, &usize))| {
+            let machines = if is_joint { surface.machines() } else { m..m + 1 };
+            surface.mean_score(machines, scores, *place)
+        };
+        self.tuned.scores.iter().zip(&self.tuned.places).enumerate().map(best).collect()
+    }
+
+    /// The weights of the rows in means of the scores, if rows are left out one by one and do not all count 1.
+    pub fn weights_of_rows_left_out(&self) -> Option<Vec<f64>> {
+        let scores = self.tuned.scores.first().filter(|_| self.options.is_leave_one_out())?;
+        let surface = Surface::new(&self.fits);
+        let weights = surface.fold_weights(surface.machines(), scores);
+        weights.iter().any(|weight| *weight != 1.0).then_some(weights)
     }
 
     pub fn paths(&self) -> &[Vec<PathFit>] {
@@ -135,7 +149,7 @@ impl Fitted {
     }
 
     pub fn is_timed_out(&self) -> bool {
-        Surface::new(&self.fits).is_timed_out()
+        self.is_timed_out
     }
 
     pub fn support(&self) -> &[usize] {

@@ -227,13 +227,18 @@ impl Options {
         }
     }
 
-    /// Refuses, before any work, folds whose scores could not choose among `places` values of C and γ.
-    pub fn check_tunable(&self, folds: &Folds, places: usize, n: usize) -> Result<()> {
-        if *folds == Folds::None && places > 1 {
-            let problem = format!(
-                "no fold can choose among {places} values of C; give one, such as `.cs([1.0])`, or folds, such as \
-                 `.cv(5)`"
-            );
+    /// Refuses, before any work, folds whose scores could not choose among so many values of C and of γ.
+    pub fn check_tunable(&self, folds: &Folds, (cs, gammas): (usize, usize), n: usize) -> Result<()> {
+        let (one_c, one_gamma) = ("`.cs([1.0])`", "`.gammas([0.1])`");
+        let choice = match (cs, gammas) {
+            (1, 1) => None,
+            (cs, 1) => Some((format!("{cs} values of C"), one_c.to_owned())),
+            (1, gammas) => Some((format!("{gammas} values of gamma"), one_gamma.to_owned())),
+            _ => Some((format!("{cs} values of C and {gammas} of gamma"), format!("{one_c} and {one_gamma}"))),
+        };
+        if let Some((values, one)) = choice.filter(|_| *folds == Folds::None) {
+            let problem =
+                format!("no fold can choose among {values}; give one, such as {one}, or folds, such as `.cv(5)`");
             return setting(".folds(Folds::None)", problem);
         }
         if *folds == Folds::LeaveOneOut && self.low_rank.is_some() {

@@ -154,7 +154,7 @@ impl Fitted {
         self.keep_choice(layout, &by_gamma, &mut keep);
         let first = &self.paths()[0][0];
         keep("solver_", json!(first.solver).into());
-        keep("timed_out_", json!(surface.is_timed_out()).into());
+        keep("timed_out_", json!(self.is_timed_out()).into());
         keep("gram_bytes_", json!(first.gram_bytes).into());
         let planned = self.paths().iter().map(|of_gamma| of_gamma[0].planned_bytes).max();
         keep("planned_bytes_", json!(planned).into());
@@ -212,13 +212,16 @@ impl Fitted {
         keep("lambda_", c_axis.joined(&of_c.iter().map(lambda).collect::<Vec<_>>()));
         keep("C_", c_axis.joined(&of_c));
         keep("best_score_", axis.joined(&self.best_scores()));
-        let best: Vec<i64> = places.iter().map(|place| (place % cs) as i64).collect();
+        let best: Vec<i64> = places.iter().map(|place| *place as i64).collect();
         let best_index = if apart {
             Array { shape: vec![machines], entries: Entries::I64(best) }.into()
         } else {
             json!(best[0]).into()
         };
         keep("best_index_", best_index);
+        if let Some(weights) = self.weights_of_rows_left_out() {
+            keep("fold_weights_", Array::of_f64([weights.len()], weights).into());
+        }
         let scores: Vec<f64> = self.scores().iter().flat_map(|scores| scores.concat()).collect();
         let folds = self.scores().first().map_or(0, Vec::len);
         let shape = if apart { vec![machines, folds, gammas * cs] } else { vec![folds, gammas * cs] };

@@ -6,7 +6,7 @@ use crate::estimator::options::{Options, setting};
 use crate::fit::folds::Folds;
 use crate::fit::request::{Request, Task};
 use crate::fit::search::{Search, Trained};
-use crate::fit::surface::{Scores, Surface};
+use crate::fit::surface::Scores;
 use crate::fit::tune::{ChooseBy, Tuned};
 use crate::kernel::shape::KernelFn;
 use crate::observe::Control;
@@ -22,7 +22,7 @@ pub(crate) fn train(
     let (x, weight) = (counted.x(), counted.weight.as_deref());
     let cs = options.cs(counted.n())?;
     let gammas = options.tried_gammas(&x, weight)?;
-    options.check_tunable(folds, cs.len() * gammas.len(), counted.n())?;
+    options.check_tunable(folds, (cs.len(), gammas.len()), counted.n())?;
     let kernel = KernelFn::new(options.kernel.shape, gammas[0])?;
     let mut request = Request::new(x, tasks.to_vec(), kernel, &cs);
     (request.solver, request.settings, request.folds) = (options.solver, options.settings, folds.clone());
@@ -43,7 +43,7 @@ pub(crate) fn tuned(
     if let Some(tuned) = trained.choose(by, options.selection, scores)? {
         return Ok(tuned);
     }
-    if Surface::new(&trained.fits).is_timed_out() {
+    if trained.is_timed_out() {
         let what = "any C was both scored on every fold and fitted on all rows";
         let budget = options.time_budget.map(|budget| budget.as_secs_f64()).or(control.budget_seconds());
         return Err(Error::TimeBudget { budget: budget.unwrap_or(f64::NAN), what, rows: trained.fits[0][0].n });

@@ -25,6 +25,9 @@ pub struct PathFit {
     /// For every fold and C, the weighted mean [score](crate::Loss::score) (for several classes, the accuracy) over those
     /// of the fold's test rows that are among `rows`; NaN where not run, or if there are no such rows.
     pub scores: Vec<Vec<f64>>,
+    /// How much the score of each fold counts in a mean over the folds: 1, or if rows are left out one by one, the weight of
+    /// the row in scores; 0 for rows that are not among `rows`.
+    pub fold_weights: Vec<f64>,
     /// `records[fold][c]`; the last "fold" is the refit on all rows.
     pub records: Vec<Vec<Record>>,
     /// `oof[fold][c]`: decision values of the fold's test rows, row after row, `outputs` for each; NaN where not run.
@@ -40,7 +43,7 @@ pub struct PathFit {
     pub planned_bytes: u64,
     /// Seconds spent on the kernel matrix, or on the features.
     pub kernel_seconds: f64,
-    /// Seconds spent on the paths.
+    /// Seconds spent on the paths. Machines that were fitted side by side share the time that passed.
     pub path_seconds: f64,
     /// Whether the time budget ended the fit.
     pub timed_out: bool,
@@ -147,6 +150,11 @@ pub(crate) fn path_fit(
         oof.iter().map(|f| mean(&own, f)).collect()
     };
     let scores = oof.iter().zip(&test).map(of_fold).collect();
+    let fold_weight = |test: &Vec<usize>| match request.folds {
+        Folds::LeaveOneOut => own(test).iter().map(|&(_, k)| task.score_weight(k)).sum(),
+        _ => 1.0,
+    };
+    let fold_weights = test.iter().map(fold_weight).collect();
     let timed_out = records.iter().flatten().any(|r| matches!(r.status, Status::NotRun | Status::TimeLimit));
     PathFit {
         objective: task.objective,
@@ -156,6 +164,7 @@ pub(crate) fn path_fit(
         n,
         rows: task.rows.clone(),
         scores,
+        fold_weights,
         records,
         oof,
         test,

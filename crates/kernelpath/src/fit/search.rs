@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::fit::request::{KernelChoice, Request};
 use crate::fit::result::PathFit;
 use crate::fit::run::fit;
+use crate::fit::surface::Surface;
 use crate::kernel::pairs::Pairs;
 use crate::kernel::shape::KernelFn;
 use crate::numeric::threads::pooled;
@@ -33,7 +34,8 @@ pub struct Search<'a> {
     pub weight: Option<&'a [f64]>,
     /// Seed of the landmarks.
     pub seed: u64,
-    /// The time that all fits may take, shared evenly among the values of γ.
+    /// The time that all fits may take. Each γ has an equal share of what is left of it, and may take more as long as
+    /// a fold has no model.
     pub time_budget: Option<Duration>,
 }
 
@@ -65,7 +67,19 @@ pub struct Trained {
     pub fits: Vec<Vec<PathFit>>,
     /// The values of C, before the factors of machines.
     pub cs: Vec<f64>,
+    /// The values of γ that were not tried, as the time budget ended before.
+    pub out_of_time: Vec<f64>,
 }
+
+impl Trained {
+    /// Whether the time budget ended the search: some models were not run.
+    pub fn is_timed_out(&self) -> bool {
+        !self.out_of_time.is_empty() || Surface::new(&self.fits).is_timed_out()
+    }
+}
+
+/// The kernel with one γ, its landmarks at low rank, and the fit of each machine.
+type Fits = (KernelFn, Option<Nystrom>, Vec<PathFit>);
 
 impl<'a> Search<'a> {
     /// The fit alone, with the γ of its kernel.
@@ -74,28 +88,52 @@ impl<'a> Search<'a> {
         Self { request, gammas, low_rank: None, weight: None, seed: 0, time_budget: None }
     }
 
-    /// Fits with one γ after the other.
+    /// Fits with one γ after the other. A γ for which too little time is left is not begun, unless it is the first.
     pub fn run(&self, control: &Control, watch: &dyn Watch) -> Result<Trained> {
-        let shape = self.request.kernel.function().shape;
+        let limited = self.time_budget.map(|budget| control.limited(budget));
+        let control = limited.as_ref().unwrap_or(control);
         let pairs = (self.gammas.len() > 1 && self.low_rank.is_none()).then(Pairs::default);
-        let cs = self.request.cs.to_vec();
-        let mut trained = Trained { kernels: Vec::new(), bases: Vec::new(), fits: Vec::new(), cs };
+        let mut trained = Trained {
+            kernels: Vec::new(),
+            bases: Vec::new(),
+            fits: Vec::new(),
+            cs: self.request.cs.to_vec(),
+            out_of_time: Vec::new(),
+        };
+        let mut lead = Duration::ZERO;
         for (at, gamma) in self.gammas.iter().enumerate() {
-            watch.begin(at, &self.gammas)?;
-            let limited = self.time_budget.map(|budget| control.limited(budget / self.gammas.len() as u32));
-            let control = limited.as_ref().unwrap_or(control);
-            let kernel = KernelFn::new(shape, *gamma)?;
-            let basis = self.low_rank.as_ref().map(|low_rank| self.basis(kernel, low_rank, control)).transpose()?;
-            let choice = basis.as_ref().map_or(KernelChoice::Exact(kernel), KernelChoice::LowRank);
-            let request = Request { kernel: choice, pairs: pairs.as_ref(), ..self.request.clone() };
-            trained.fits.push(fit(&request, control)?);
-            trained.kernels.push(kernel);
-            trained.bases.push(basis);
-            if !watch.end()? {
+            if at > 0 && control.ends_within(lead) {
+                trained.out_of_time = self.gammas[at..].to_vec();
                 break;
             }
+            watch.begin(at, &self.gammas)?;
+            let control = control.shared_among(self.gammas.len() - at);
+            let found = self.fit_with(*gamma, pairs.as_ref(), &control);
+            match found {
+                // The models of other values of γ are there.
+                Err(Error::TimeBudget { .. }) if at > 0 => trained.out_of_time = self.gammas[at..].to_vec(),
+                found => {
+                    let (kernel, basis, fits) = found?;
+                    trained.kernels.push(kernel);
+                    trained.bases.push(basis);
+                    trained.fits.push(fits);
+                }
+            }
+            if !watch.end()? || !trained.out_of_time.is_empty() {
+                break;
+            }
+            lead = control.lead().unwrap_or(lead);
         }
         Ok(trained)
+    }
+
+    /// The kernel with one γ, its landmarks at low rank, and the models of all machines.
+    fn fit_with(&self, gamma: f64, pairs: Option<&Pairs>, control: &Control) -> Result<Fits> {
+        let kernel = KernelFn::new(self.request.kernel.function().shape, gamma)?;
+        let basis = self.low_rank.as_ref().map(|low_rank| self.basis(kernel, low_rank, control)).transpose()?;
+        let choice = basis.as_ref().map_or(KernelChoice::Exact(kernel), KernelChoice::LowRank);
+        let fits = fit(&Request { kernel: choice, pairs, ..self.request.clone() }, control)?;
+        Ok((kernel, basis, fits))
     }
 
     /// The landmarks of one γ.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::certify::record::Status;
+use crate::certify::record::{Record, Status};
 use crate::fit::result::PathFit;
 
 /// Scores of a machine, or of machines that are one model: `[fold][place]`, NaN where not run.
@@ -50,6 +50,44 @@ impl<'a> Surface<'a> {
         let folds = 0..self.fits[0][machine].scores.len();
         let of_fold = |fold: usize| self.fits.iter().flat_map(move |of_gamma| of_gamma[machine].scores[fold].clone());
         folds.map(|fold| of_fold(fold).collect()).collect()
+    }
+
+    /// How much each of these scores counts in a mean over the folds, for machines that have one score together.
+    pub fn fold_weights(&self, machines: Range<usize>, scores: &Scores) -> Vec<f64> {
+        if scores.len() != self.tests().len() {
+            return vec![1.0; scores.len()];
+        }
+        let heaviest =
+            |fold: usize| self.fits[0][machines.clone()].iter().map(|fit| fit.fold_weights[fold]).fold(0.0, f64::max);
+        (0..scores.len()).map(heaviest).collect()
+    }
+
+    /// The folds that count in a mean of these scores. A fold whose models score nowhere, as it holds no test row of the
+    /// machine or the score is not defined for its rows, does not; a fold that was not run does, and leaves no mean.
+    pub fn counted_folds(&self, machines: Range<usize>, scores: &Scores) -> Vec<usize> {
+        let is_run = |fold: usize| {
+            let ran = |record: &Record| record.status != Status::NotRun;
+            self.fits
+                .iter()
+                .flat_map(|of_gamma| &of_gamma[machines.clone()])
+                .any(|fit| fit.records[fold].iter().any(ran))
+        };
+        let all_at_once = scores.len() != self.tests().len();
+        let is_scored = |fold: &usize| scores[*fold].iter().any(|score| !score.is_nan());
+        let counted: Vec<usize> =
+            (0..scores.len()).filter(|fold| all_at_once || is_scored(fold) || !is_run(*fold)).collect();
+        if counted.is_empty() { (0..scores.len()).collect() } else { counted }
+    }
+
+    /// The mean score of a place over the folds that count; NaN without folds.
+    pub fn mean_score(&self, machines: Range<usize>, scores: &Scores, place: usize) -> f64 {
+        let weights = self.fold_weights(machines.clone(), scores);
+        let (mut sum, mut total) = (0.0, 0.0);
+        for fold in self.counted_folds(machines, scores) {
+            sum += weights[fold] * scores[fold][place];
+            total += weights[fold];
+        }
+        sum / total
     }
 
     /// The test rows of each fold.

@@ -7,14 +7,15 @@
 //! ```
 //!
 //! Candidates are places whose models were run on every fold and on all rows. Folds without a test row of a machine
-//! have no score for it, and do not count.
+//! have no score for it, and do not count, neither in the choice nor in the means that are told. Equal scores go to the
+//! smaller C, then to the smaller γ (`select.rs`), so that the order of the grid changes nothing.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::fit::scoring::Scoring;
 use crate::fit::search::Trained;
-use crate::fit::select::{Selection, select};
+use crate::fit::select::{Means, Selection, places as grid, select, smoothest};
 use crate::fit::surface::{Scores, Surface};
 use crate::fit::tune_classes::Classes;
 
@@ -49,7 +50,8 @@ impl Trained {
     /// each machine, or one if all machines are at one place. `None` if no model was both scored on every fold and
     /// fitted on all rows.
     pub fn choose(&self, by: ChooseBy, selection: Selection, scores: Option<Vec<Scores>>) -> Result<Option<Tuned>> {
-        let tuner = Tuner { surface: Surface::new(&self.fits), cs: &self.cs, selection };
+        let gammas: Vec<f64> = self.kernels.iter().map(|kernel| kernel.gamma).collect();
+        let tuner = Tuner { surface: Surface::new(&self.fits), cs: &self.cs, gammas: &gammas, selection };
         let of_losses = || tuner.surface.machines().map(|m| tuner.surface.scores(m)).collect::<Vec<_>>();
         Ok(match (by, scores) {
             (ChooseBy::Apart { units }, None) => tuner.apart(of_losses(), units),
@@ -93,6 +95,7 @@ struct Tuner<'a> {
     surface: Surface<'a>,
     /// The values of C, the same for each γ.
     cs: &'a [f64],
+    gammas: &'a [f64],
     selection: Selection,
 }
 
@@ -121,7 +124,8 @@ impl Tuner<'_> {
         Some(Tuned { places, scores })
     }
 
-    /// The γ with the largest mean over the machines of their best mean score; `None` if there is one machine or one γ.
+    /// The γ with the largest mean over the machines of their best mean score; of equal ones, the smallest. `None` if there
+    /// is one machine or one γ.
     fn best_gamma(&self, scores: &[Scores], units: Option<&[f64]>) -> Option<usize> {
         if scores.len() < 2 || self.surface.gammas() < 2 {
             return None;
@@ -129,43 +133,40 @@ impl Tuner<'_> {
         let mut totals = vec![0.0; self.surface.gammas()];
         for (m, scores) in scores.iter().enumerate() {
             let unit = units.map_or(1.0, |units| units[m]);
-            let means = means(&whole_folds(scores));
+            let (candidates, weight) = self.candidates(m..m + 1, scores);
+            let means = Means::of(&candidates, &weight).mean;
             for (total, of_gamma) in totals.iter_mut().zip(means.chunks_exact(self.cs.len())) {
                 let best = of_gamma.iter().filter(|mean| !mean.is_nan()).fold(f64::NEG_INFINITY, |a, m| a.max(*m));
                 *total += best / unit;
             }
         }
-        let better = |best: usize, g: usize| if totals[g] > totals[best] { g } else { best };
-        Some((1..totals.len()).fold(0, better))
+        smoothest(&totals, self.gammas)
+    }
+
+    /// The scores of the folds that count, NaN at places whose models were not run on all rows; and the weights of the
+    /// folds.
+    fn candidates(&self, machines: Range<usize>, scores: &Scores) -> (Scores, Vec<f64>) {
+        let counted = self.surface.counted_folds(machines.clone(), scores);
+        let weights = self.surface.fold_weights(machines.clone(), scores);
+        let refitted: Vec<bool> =
+            (0..self.surface.places()).map(|place| self.surface.is_refitted(machines.clone(), place)).collect();
+        let of_fold = |fold: &Vec<f64>| {
+            fold.iter().zip(&refitted).map(|(score, there)| if *there { *score } else { f64::NAN }).collect()
+        };
+        let candidates = counted.iter().map(|&fold| of_fold(&scores[fold])).collect();
+        (candidates, counted.iter().map(|&fold| weights[fold]).collect())
     }
 
     /// The place that the scores of some machines choose. Without folds, there is only one.
     fn place(&self, machines: Range<usize>, scores: &Scores) -> Option<usize> {
         let places = self.surface.places();
-        let refitted: Vec<bool> = (0..places).map(|p| self.surface.is_refitted(machines.clone(), p)).collect();
         if scores.is_empty() {
-            return refitted[0].then_some(0);
+            return self.surface.is_refitted(machines, 0).then_some(0);
         }
-        let mut candidates = whole_folds(scores);
-        for fold in &mut candidates {
-            fold.iter_mut().zip(&refitted).filter(|(_, there)| !**there).for_each(|(score, _)| *score = f64::NAN);
-        }
+        let (candidates, weight) = self.candidates(machines, scores);
         if !(0..places).any(|place| candidates.iter().all(|fold| fold[place].is_finite())) {
             return None;
         }
-        select(&candidates, &self.cs.repeat(self.surface.gammas()), self.selection)
+        select(&candidates, &weight, &grid(self.cs, self.gammas.iter().copied()), self.selection)
     }
-}
-
-/// The scores without the folds that score no model; all of them if none does.
-fn whole_folds(scores: &Scores) -> Scores {
-    let scored: Scores = scores.iter().filter(|fold| fold.iter().any(|score| !score.is_nan())).cloned().collect();
-    if scored.is_empty() { scores.clone() } else { scored }
-}
-
-/// The mean score of each place over the folds.
-pub(crate) fn means(scores: &Scores) -> Vec<f64> {
-    let places = scores.first().map_or(0, Vec::len);
-    let mean = |place: usize| scores.iter().map(|fold| fold[place]).sum::<f64>() / scores.len() as f64;
-    (0..places).map(mean).collect()
 }

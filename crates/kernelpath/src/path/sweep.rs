@@ -66,6 +66,9 @@ impl<E: Engine> Sweep<E> {
             self.settle(ledger, &places, &mut jobs, control)?;
         }
         self.remember(jobs);
+        if self.done == 0 {
+            control.first_models(self.problems.len());
+        }
         self.done = end;
         control.advance(places.len() * self.problems.len());
         Ok(())
