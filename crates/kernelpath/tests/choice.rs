@@ -125,7 +125,7 @@ fn values_of_gamma_that_are_not_begun_are_told() {
     let (x, class) = blobs(400, 2, 7);
     let y: Vec<f64> = class.iter().map(|c| if *c == 1 { 1.0 } else { -1.0 }).collect();
     let rows = kernelpath::Rows::from_slice(&x, 2).unwrap();
-    let cs = kernelpath::logspace(1e-3, 1e4, 3000);
+    let cs = kernelpath::logspace(1e-3, 1e4, 3000).unwrap();
     let task = kernelpath::Task::new(kernelpath::Loss::Hinge, &y);
     let kernel = kernelpath::KernelFn::new(kernelpath::Shape::Rbf, 1.0).unwrap();
     let mut request = kernelpath::Request::new(rows, vec![task], kernel, &cs);
