@@ -429,8 +429,13 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         if not self.keep_path:
             self.__dict__.pop("oof_path_", None)  # of an earlier fit
             return
-        places = range(fit.gaps.shape[-1])
-        paths = [np.column_stack([fit.out_of_fold(k, m) for k in places]) for m in range(len(fit.gaps))]
+        paths = []
+        for m, status in enumerate(fit.status):
+            path = np.full((len(fit.held_out), status.shape[-1]), np.nan)
+            # What was not run takes no time.
+            for k in np.flatnonzero((status != _core.STATUS_NAMES.index(NOT_RUN)).any(axis=0)).tolist():
+                path[:, k] = fit.out_of_fold(k, m)
+            paths.append(path)
         self.oof_path_ = self._by_gamma(self._parts.joined(spread(path, rows, n_rows) for path in paths))
 
     def _laid_out(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -29,7 +29,7 @@ pub(crate) struct Failure {
 }
 
 /// What the library calls settings in its messages, and the options that set them.
-const OPTIONS: [(&str, &str); 18] = [
+const OPTIONS: [(&str, &str); 19] = [
     (".low_rank(…)", "--low-rank"),
     (".precision(Precision::Single)", "--dtype float32"),
     (".precision(Precision::Double)", "--dtype float64"),
@@ -38,6 +38,7 @@ const OPTIONS: [(&str, &str); 18] = [
     (".selection(Selection::Best)", "--selection best"),
     (".tune(Tune::Each)", "--tune each"),
     (".cs([1.0])", "--cs 1"),
+    (".gammas([0.1])", "--gamma 0.1"),
     (".cv(10)", "--folds 10"),
     (".cv(5)", "--folds 5"),
     ("use Regressor", "use --task ridge, or another regression"),

@@ -27,16 +27,29 @@ pub struct Control {
     share: Option<Share>,
 }
 
-/// The share that a part of the fit has of the time. It may take longer, up to the deadline, as long as a problem has no
-/// model: without one for each fold, what the part found could not be chosen.
+/// The share that a part of the fit has of the time. It lasts up to the deadline as long as a problem has no model:
+/// without one for each fold, what the part found could not be chosen. Then it is an equal share among the parts that
+/// can come as far before the deadline.
 #[derive(Debug)]
 struct Share {
     begun: Instant,
-    end: Instant,
+    /// The time from then to the deadline.
+    left: Duration,
+    parts: usize,
     /// Problems without a model. More than there can be, until it is known how many there are.
     without_model: AtomicUsize,
     /// How long it took until no problem was without a model.
     lead: OnceLock<Duration>,
+}
+
+impl Share {
+    /// When the share ends; `None` as long as there is a problem without a model.
+    fn end(&self) -> Option<Instant> {
+        let lead = self.lead.get()?;
+        let others = self.left.saturating_sub(*lead).as_nanos() / lead.as_nanos().max(1);
+        let parts = others.saturating_add(1).min(self.parts as u128);
+        Some(self.begun + self.left / u32::try_from(parts).unwrap_or(u32::MAX))
+    }
 }
 
 /// What is read and written while a fit runs.
@@ -69,13 +82,13 @@ impl Control {
         Self { shared: self.shared.clone(), budget: Some(budget), deadline, share: None }
     }
 
-    /// The same control, for the first of several parts of the fit: it has an equal share of the time that is left, and
-    /// more as long as it has problems without a model.
+    /// The same control, for the first of several parts of the fit, which has a share of the time that is left.
     pub(crate) fn shared_among(&self, parts: usize) -> Self {
         let begun = Instant::now();
         let share = self.deadline.map(|deadline| Share {
             begun,
-            end: begun + deadline.saturating_duration_since(begun) / u32::try_from(parts).unwrap_or(u32::MAX).max(1),
+            left: deadline.saturating_duration_since(begun),
+            parts: parts.max(1),
             without_model: AtomicUsize::new(usize::MAX),
             lead: OnceLock::new(),
         });
@@ -146,8 +159,7 @@ impl Control {
     }
 
     pub(crate) fn out_of_time(&self) -> bool {
-        let share = self.share.as_ref().filter(|share| share.without_model.load(Relaxed) == 0);
-        let end = self.deadline.into_iter().chain(share.map(|share| share.end)).min();
+        let end = self.share.as_ref().and_then(Share::end).into_iter().chain(self.deadline).min();
         end.is_some_and(|end| Instant::now() >= end)
     }
 }
@@ -157,7 +169,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_over_once_every_problem_has_a_model() {
+    fn the_parts_that_can_come_as_far_share_the_time() {
+        let begun = Instant::now();
+        let second = Duration::from_secs(1);
+        let share = |lead: Option<u32>| {
+            let known = OnceLock::new();
+            if let Some(lead) = lead {
+                known.set(second * lead).unwrap();
+            }
+            Share { begun, left: 60 * second, parts: 6, without_model: AtomicUsize::new(0), lead: known }
+        };
+        let seconds = |lead: u32| share(Some(lead)).end().map(|end| (end - begun).as_secs());
+        assert_eq!(share(None).end(), None);
+        assert_eq!([1, 10, 15, 25, 31, 90].map(seconds), [10, 10, 15, 30, 60, 60].map(Some));
+    }
+
+    #[test]
+    fn a_share_may_end_once_every_problem_has_a_model() {
         let whole = Control::new(Some(Duration::from_secs(60)));
         let part = whole.shared_among(usize::MAX);
         std::thread::sleep(Duration::from_millis(1));
@@ -166,7 +194,7 @@ mod tests {
         part.first_models(2);
         assert!(!part.out_of_time() && part.lead().is_none());
         part.first_models(1);
-        assert!(part.out_of_time() && part.lead().is_some_and(|lead| lead >= Duration::from_millis(1)));
+        assert!(part.lead().is_some_and(|lead| lead >= Duration::from_millis(1)));
         assert!(!whole.out_of_time());
         // A share ends no later than the whole, with or without models.
         let over = Control::new(Some(Duration::ZERO));

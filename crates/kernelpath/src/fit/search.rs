@@ -34,8 +34,8 @@ pub struct Search<'a> {
     pub weight: Option<&'a [f64]>,
     /// Seed of the landmarks.
     pub seed: u64,
-    /// The time that all fits may take. Each γ has an equal share of what is left of it, and may take more as long as
-    /// a fold has no model.
+    /// The time that all fits may take. Each γ has an equal share of what is left of it, among those for which there is
+    /// time, and more as long as a fold has no model.
     pub time_budget: Option<Duration>,
 }
 
