@@ -26,6 +26,7 @@ from kernelpath._folds import Folds, among_rows, make_folds, spread
 from kernelpath._indefinite import IndefiniteKernelWarning, indefinite
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._machines import Machines, Parts, learned
+from kernelpath._parameters import RECORDED
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._report import ReportMixin
 from kernelpath._results import NOT_RUN, FoldScores, cv_results, path_table, shortfall
@@ -164,7 +165,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             groups = None if groups is None else np.asarray(groups)[rows]
         machines = self._make_machines(y, weight, settings)
         self._parts = machines.parts
-        self.__dict__.pop("_scaling", None)
+        for name in ("_scaling", RECORDED):  # of a file that was read
+            self.__dict__.pop(name, None)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
         check_tunable(folds, len(Cs), settings.n_gammas, len(y), settings.selection, scorer)

@@ -236,9 +236,11 @@ def write_report(
     x: _Rows | None = None,
     labels: Sequence[bool | int | float | str] | None = None,
     numbers: _Double | None = None,
+    weight: _Double | None = None,
     device: str = "cpu",
     n_threads: int = 0,
 ) -> None: ...
+def shown(text: str) -> str: ...
 def spread(y: _Double, weight: _Double | None = None) -> float: ...
 def fit(
     X: _Rows,

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, TypeVar
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
-from kernelpath._parameters import parameters_from_json
-from kernelpath._saved import MISFITS, STATE, restore, to_saved
+from kernelpath._parameters import MACHINE, RECORDED, parameters_from_json
+from kernelpath._saved import MISFITS, STATE, NotHeldError, restore, to_saved
 from kernelpath._shared import ESTIMATORS
 
 __all__ = ["FilesMixin", "ModelFilesMixin", "from_libsvm", "load", "to_libsvm", "to_onnx"]
@@ -63,8 +63,12 @@ class FilesMixin:
         if "_kernel" not in state:  # not fitted
             return state
         try:
-            packed = self._to_saved(_kind(self)).to_bytes()
-        except MISFITS:  # a kernel that is a function, or attributes that were changed by hand
+            saved = self._to_saved(_kind(self))
+        except NotHeldError:  # a kernel that is a function, or attributes that were changed by hand
+            return state
+        try:
+            packed = saved.to_bytes()
+        except ValueError:  # names and parameters that take more than the header of a file may
             return state
         return {name: value for name, value in state.items() if name not in self._in_files} | {_PACKED: packed}
 
@@ -108,6 +112,9 @@ def load(path: Path) -> Any:
     It predicts the same to the last bit, and has the same attributes. Files of strangers are safe to read: they hold
     numbers and texts, no code, and a damaged one is an error. Parameters that the file holds only as a text, such as a
     splitter, have their defaults, and a warning says so.
+
+    A file does not choose where it is computed with: `device` is "cpu" and `n_jobs` None until you set them, whatever
+    the fit used. What it used stays on record in the file, also if the model is saved again.
 
     Parameters
     ----------
@@ -242,17 +249,20 @@ def file_of(model: Any) -> _core.Saved:
 
 def estimator_of(saved: _core.Saved, name: str) -> Any:
     """The estimator that a file of that name holds."""
-    kind = ESTIMATORS.get(saved.estimator)
+    name, kind = _core.shown(name), ESTIMATORS.get(saved.estimator)
     if kind is None:
         known = ", ".join(sorted(ESTIMATORS))
         raise ValueError(f"{name} holds a {saved.estimator!r}, which this version does not have; it has {known}")
     try:
         kept, lost = parameters_from_json(saved.parameters, kind)
-        model = kind(**kept)
+        recorded = {of: kept[of] for of in MACHINE if isinstance(kept.get(of), str | int)}
+        model = kind(**{of: value for of, value in kept.items() if of not in MACHINE})
     except MISFITS as error:
         raise ValueError(f"the parameters in {name} are not those of a {saved.estimator}: {error}") from error
     restored(model, saved)
+    setattr(model, RECORDED, recorded)
     if lost:
+        lost = {_core.shown(parameter): _core.shown(value) for parameter, value in lost.items()}
         told = ", ".join(f"{parameter}={value}" for parameter, value in lost.items())
         has = "has its default" if len(lost) == 1 else "have their defaults"
         warnings.warn(

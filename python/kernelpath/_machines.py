@@ -106,7 +106,7 @@ class Parts:
     def headed(self, k: int, separator: str, text: str) -> str:
         """A text about the k-th table of scores, after the name of its machine."""
         heading = "" if self.is_joint or not self.has_axis else self.names[k]
-        return separator.join(filter(None, [heading, text]))
+        return separator.join(filter(None, [_core.shown(heading), text]))
 
 
 @dataclass(frozen=True)

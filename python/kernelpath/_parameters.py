@@ -16,6 +16,11 @@ LONGEST_REPR = 200  # characters
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
+# Where a fit computed. The file has them on record; they are not set for whoever loads it.
+MACHINE = ("device", "n_jobs")
+RECORDED = "_recorded"
+
+
 class Lost(str):
     """The `repr` of a value that JSON cannot hold."""
 
@@ -32,8 +37,12 @@ def from_json(text: str) -> Any:
 
 def parameters_to_json(estimator: Any) -> str:
     """The parameters as a JSON object; what JSON cannot hold is written as its `repr`."""
-    parameters = estimator.get_params(deep=False)
-    return json.dumps({name: _parameter(value) for name, value in parameters.items()}, allow_nan=False)
+    parameters = {name: _parameter(value) for name, value in estimator.get_params(deep=False).items()}
+    defaults = inspect.signature(type(estimator)).parameters
+    for name, value in getattr(estimator, RECORDED, {}).items():
+        if name in defaults and parameters.get(name) == defaults[name].default:  # not set since the file was read
+            parameters[name] = value
+    return json.dumps(parameters, allow_nan=False)
 
 
 def parameters_from_json(text: str, kind: type) -> tuple[dict[str, Any], dict[str, str]]:
@@ -47,6 +56,11 @@ def parameters_from_json(text: str, kind: type) -> tuple[dict[str, Any], dict[st
         else:
             kept[name] = restored
     return kept, lost
+
+
+def is_text(text: str) -> bool:
+    """Whether UTF-8 has all of its characters; a surrogate by itself is none."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _parameter(value: Any) -> Any:
@@ -72,6 +86,8 @@ def _plain(value: Any) -> Any:
 
 def _scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool | str):
+        if isinstance(value, str) and not is_text(value):
+            raise TypeError(f"a text with half a character is nothing that JSON holds: {value!r}")
         return str(value) if isinstance(value, str) else value
     if isinstance(value, np.bool_):
         return bool(value)
@@ -92,6 +108,8 @@ def _restored(value: Any) -> Any:
         return Lost(value["repr"])
     if value.get("float") in _FLOATS:
         return _FLOATS[value["float"]]
+    if value.keys() == {"integer"}:
+        return int(value["integer"])
     if value.keys() == {"items"}:
         return {_restored(key): _restored(entry) for key, entry in value["items"]}
     return {name: _restored(entry) for name, entry in value.items()}

@@ -14,6 +14,7 @@ from kernelpath import _core
 from kernelpath._columns import named
 from kernelpath._files import file_of
 from kernelpath._settings import n_threads
+from kernelpath._weights import checked_weights
 
 
 class ReportMixin:
@@ -23,12 +24,21 @@ class ReportMixin:
     device: str
     _checked_rows: Callable[[Any], Any]
 
-    def report(self, path: str | os.PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        sample_weight: Any = None,
+    ) -> None:
         """Write one HTML file that explains the fitted model: what was fitted, scores, certificates, time.
 
         With rows and what is true of them, it also has a confusion matrix and how often probabilities come true, or
         residuals, or the coverage of quantiles. If they are the rows of the fit, each is judged by the models that did
-        not see it. The file loads nothing from anywhere, and it is written whole or not at all.
+        not see it, and the proof of the model is recomputed as :meth:`verify` does; all other proofs on the page are
+        as the fit recorded them. The file loads nothing from anywhere, and it is written whole or not at all.
 
         Parameters
         ----------
@@ -40,6 +50,8 @@ class ReportMixin:
             What is true of them.
         title : str, optional
             The heading; the name of the estimator unless given.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights of the fit, if X and y are its rows and it had weights: they are part of what is proved.
         """
         saved = file_of(self)
         if (X is None) != (y is None):
@@ -51,8 +63,9 @@ class ReportMixin:
             return
         rows = self._checked_rows(X)
         check_consistent_length(X, y)
+        weight = checked_weights(sample_weight, len(y))
         try:
-            _core.write_report(saved, path, x=rows, **_truth(self, y), **options)
+            _core.write_report(saved, path, x=rows, weight=weight, **_truth(self, y), **options)
         except ValueError as error:
             raise named(error, self, X) from None
 

@@ -15,14 +15,20 @@ from kernelpath import _core
 from kernelpath._calibration import CalibratedMixin, Calibrator
 from kernelpath._landmarks import Approximation
 from kernelpath._machines import Parts
-from kernelpath._parameters import from_json, parameters_to_json, to_json
+from kernelpath._parameters import from_json, is_text, parameters_to_json, to_json
+from kernelpath._read import check_attributes, check_class_weight, check_parameters
+
+# Attributes that every fit leaves behind: a file has all of them, or none if another program trained the model.
+PATH = (
+    *("Cs_", "lambdas_", "gammas_", "C_", "lambda_", "gamma_", "best_index_", "best_score_", "scores_"),
+    *("gaps_", "gap_noise_", "n_iter_", "status_", "n_support_path_", "objective_", "dual_objective_"),
+    *("solver_", "timed_out_", "smallest_eigenvalue_"),
+)
 
 # Attributes that a file holds under their own names.
 ATTRIBUTES = (
-    *("Cs_", "lambdas_", "gammas_", "C_", "lambda_", "gamma_", "best_index_", "best_score_", "scores_"),
-    "fold_weights_",
-    *("gaps_", "gap_noise_", "n_iter_", "status_", "n_support_path_", "objective_", "dual_objective_"),
-    *("oof_decision_", "oof_path_", "oof_proba_", "solver_", "timed_out_", "smallest_eigenvalue_"),
+    *PATH,
+    *("oof_decision_", "oof_path_", "oof_proba_", "fold_weights_"),
     *("gram_bytes_", "planned_bytes_", "kernel_seconds_", "path_seconds_", "fit_seconds_", "calibration_seconds_"),
     *("landmark_indices_", "rank_", "n_support_", "tau_", "n_crossings_", "epsilon_", "delta_"),
 )
@@ -51,6 +57,8 @@ FEW_CHARACTERS = 100_000  # of padded labels, whatever the size of the file
 MOST_PADDING = 8  # characters of padded labels for each of theirs
 LONGEST_TEXT = 32  # characters of a text in an array of them, such as a status
 
+_HELD = ("f8", "f4", "i8", "i4", "u1", "b1")  # types of arrays
+
 # What goes wrong where parts of a file do not fit together.
 MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -59,8 +67,13 @@ class NotHeldError(ValueError):
     """A model file cannot hold the model."""
 
 
+class LabelNotHeldError(NotHeldError, TypeError):
+    """A model file cannot hold a label of that type."""
+
+
 def to_saved(model: Any, kind: type) -> _core.Saved:
     """What a file of a fitted estimator holds; `kind` is the class whose name it gets."""
+    _check_arrays(model)
     return _core.Saved(
         **_described(model, kind, model.support_vectors_),
         machines=model._learned,
@@ -76,7 +89,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
 
 def features_to_saved(features: Any, kind: type) -> _core.Saved:
     """The same of fitted :class:`NystromFeatures`: each feature is a function Σⱼ map_[j, k] k(x, lⱼ)."""
-    found = {name: _written(getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
+    found = {name: _held(name, getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
     described = _described(features, kind, features.landmarks_)
     indices = features.landmark_indices_
     return _core.Saved(
@@ -95,6 +108,25 @@ def features_to_saved(features: Any, kind: type) -> _core.Saved:
     )
 
 
+def _check_arrays(model: Any) -> None:
+    """Refuse, with its name, what `fit` does not leave behind: somebody set it."""
+    coef, intercepts, support = model.dual_coef_, model.intercept_, model.support_
+    vectors, precomputed = model.support_vectors_, model._kernel["kernel"] == "precomputed"
+    axes = (("dual_coef_", coef, 2, "f"), ("intercept_", intercepts, 1, "f"), ("support_", support, 1, "i"))
+    for name, value, ndim, kind in axes:
+        if not isinstance(value, np.ndarray) or value.ndim != ndim or value.dtype.kind != kind or value.itemsize != 8:
+            raise NotHeldError(f"{name} is not the array that fit leaves there, but {value!r}")
+    if not (isinstance(vectors, np.ndarray) or sparse.issparse(vectors)) or vectors.dtype.kind != "f":
+        raise NotHeldError(f"support_vectors_ is not the matrix that fit leaves there, but {vectors!r}")
+    functions, count = coef.shape
+    rows = (len(support), model.n_features_in_) if precomputed else vectors.shape
+    if len(intercepts) != functions or rows != (count, model.n_features_in_):
+        raise NotHeldError(
+            f"dual_coef_ of shape {coef.shape} does not fit to {len(intercepts)} intercepts, {rows[0]} support vectors "
+            f"and {model.n_features_in_} columns"
+        )
+
+
 def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
     """The class, its parameters, its columns, its kernel and the rows that this is taken with."""
     kernel = model._kernel
@@ -104,11 +136,13 @@ def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
             f"a model file holds no code, and the kernel is the function {model.kernel!r}: fit with "
             "kernel='precomputed' and the matrix of its values, or pickle the model"
         )
-    has_names = hasattr(model, "feature_names_in_")
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if not all(map(is_text, names)):
+        raise NotHeldError("a model file holds names of columns as UTF-8, which cannot have half a character")
     return {
         "estimator": kind.__name__,
         "parameters": parameters_to_json(model),
-        "columns": [str(name) for name in model.feature_names_in_] if has_names else None,
+        "columns": names or None,
         **kernel,
         "vectors": None if precomputed else vectors,
         "width": model.n_features_in_,
@@ -121,6 +155,12 @@ def restore(model: Any, saved: _core.Saved) -> None:
     if is_classifier(model) != (labels is not None):
         is_what = "numbers" if labels is None else "classes"
         raise ValueError(f"a {type(model).__name__} does not predict {is_what}, as the file has it")
+    needed = (*PATH, "split_columns_", *(("tau_",) if hasattr(model, "noncrossing") else ()))
+    missing = [name for name in needed if name not in found]
+    if len(missing) < len(needed):
+        missing += [] if "parts_" in found else ["parts_"]
+        if missing:
+            raise ValueError(f"there is no {missing[0]}")
     for name in STATE & vars(model).keys():
         delattr(model, name)
     _restore_kernel(model, saved)
@@ -142,10 +182,11 @@ def restore(model: Any, saved: _core.Saved) -> None:
     if labels is not None and saved.arrangement is not None:
         _restore_classes(model, saved, _classes(labels, saved.label_type), saved.arrangement)
     model._parts = _parts(model, saved)
+    check_parameters(model)
+    check_class_weight(model)
+    check_attributes(model)
     if "split_columns_" in found:
         model._split_columns = bool(from_json(found["split_columns_"]))
-        if len(model.gammas_) * model.Cs_.shape[-1] > model.gaps_.size:
-            raise ValueError("gaps_ has not an entry for each C and gamma")
         # Files of format 1 count the chosen C alone.
         gamma = 0 if len(model.gammas_) == 1 else int(np.flatnonzero(model.gammas_ == model.gamma_)[0])
         model.best_index_ = gamma * model._n_Cs + model.best_index_ % model._n_Cs
@@ -162,6 +203,7 @@ def restore_features(features: Any, saved: _core.Saved) -> None:
     _restore_kernel(features, saved)
     features.landmarks_ = _rows(saved)
     features.map_ = np.ascontiguousarray(saved.coef.T)
+    features._check_parameters()
     for name in ("gamma_", "landmark_indices_", "rank_"):
         setattr(features, name, _read(saved.found[name]))
     features.approximation_ = _approximation(saved.found)
@@ -219,9 +261,14 @@ def _outputs(model: Any) -> dict[str, Any]:
         is_sorted = model._parts.has_axis and getattr(model, "noncrossing", None) is not None
         rising = np.argsort(model.tau_).tolist() if is_sorted else None
         return {**numbers, "is_one": not model._parts.has_axis, "rising": rising}
-    labels = model.classes_.tolist()
+    labels = [label.item() if isinstance(label, np.generic) else label for label in model.classes_.tolist()]
     if any(isinstance(label, float) and abs(label) > 2**53 for label in labels):
         raise NotHeldError(f"a model file holds labels up to 2^53 in size, if they are floats, not {labels}")
+    for label in labels:
+        is_held = isinstance(label, bool | float) or (isinstance(label, int) and abs(label) < 2**127)
+        if not is_held and not (isinstance(label, str) and is_text(label)):
+            kind = type(label).__name__
+            raise LabelNotHeldError(f"a label of a model file is a bool, int, float or str, not {kind}: {label}")
     odds: Any = None
     if hasattr(model, "calibration_"):
         odds = model._maps()
@@ -231,7 +278,7 @@ def _outputs(model: Any) -> dict[str, Any]:
     label_type = kind.name if kind.kind in "biufO" else None
     return {
         "label_type": kind.str if kind.kind == "U" else label_type,
-        "labels": [label.item() if isinstance(label, np.generic) else label for label in labels],
+        "labels": labels,
         "arrangement": model._arrangement,
         "odds": odds,
         "is_one": True,
@@ -258,7 +305,7 @@ def _classes(labels: list[Any], label_type: str | None) -> npt.NDArray[Any]:
 
 def _found(model: Any) -> dict[str, Any]:
     state = vars(model)
-    found = {name: _written(state[name]) for name in ATTRIBUTES if name in state}
+    found = {name: _held(name, state[name]) for name in ATTRIBUTES if name in state}
     parts = model._parts
     stated = {"names": parts.names, "is_joint": parts.is_joint, "has_own_grids": parts.has_own_grids}
     found["parts_"] = json.dumps(stated)
@@ -269,7 +316,14 @@ def _found(model: Any) -> dict[str, Any]:
 
 def _approximated(model: Any) -> dict[str, Any]:
     parts = vars(model.approximation_) if hasattr(model, "approximation_") else {}
-    return {f"approximation_.{name}": _written(value) for name, value in parts.items()}
+    return {f"approximation_.{name}": _held("approximation_", value) for name, value in parts.items()}
+
+
+def _held(name: str, value: Any) -> Any:
+    try:
+        return _written(value)
+    except TypeError as error:
+        raise NotHeldError(f"a model file cannot hold this {name}: {error}") from error
 
 
 def _written(value: Any) -> Any:
@@ -277,6 +331,8 @@ def _written(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return to_json(value)
     if value.dtype.kind != "U":
+        if value.dtype.kind + str(value.itemsize) not in _HELD:
+            raise TypeError(f"an array of type {value.dtype} has no place there")
         return value
     names, codes = np.unique(value, return_inverse=True)
     return names.tolist(), codes.reshape(value.shape).astype(np.uint32)

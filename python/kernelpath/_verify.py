@@ -40,7 +40,9 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
             f"the file that this {type(model).__name__} comes from holds no C, so that there is no objective to verify"
         )
     X, y = model._checked_training(X, y, reset=False)
-    rows, X, y, weight = without_zeros(X, y, checked_weights(sample_weight, len(y)), model._is_precomputed())
+    weight = checked_weights(sample_weight, len(y))
+    given = X, y, weight
+    rows, X, y, weight = without_zeros(X, y, weight, model._is_precomputed())
     X = model._scaled(X)
     support = model.support_ if rows is None else np.searchsorted(rows, model.support_)
     _check_same_rows(model, X, support)
@@ -53,6 +55,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
             f"y has not the classes that the model was fitted on, {model.classes_.tolist()}; verify needs the data of "
             "the fit"
         )
+    _check_digests(model, given)
     if len(tasks) == len(model.dual_coef_):
         coefs = [(coef[None], intercept) for coef, intercept in zip(model.dual_coef_, model.intercept_, strict=True)]
     else:  # one machine of all classes
@@ -84,6 +87,16 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
             )
         )
     return Certificate(*(model._parts.joined(values) for values in zip(*proofs, strict=True)))
+
+
+def _check_digests(model: Any, given: tuple[Any, Any, Weights | None]) -> None:
+    """Refuse rows that are not those of the fit; a file of format 1 does not know them."""
+    trained = getattr(model, "_training", None)
+    difference = None if trained is None else _core.training_difference(digests(*given), trained)
+    if difference is not None:
+        raise ValueError(
+            f"these are not the training rows: {difference}; verify needs the data of the fit, with its sample_weight"
+        )
 
 
 def digests(X: Any, y: npt.NDArray[Any], weight: Weights | None) -> str:

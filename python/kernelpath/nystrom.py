@@ -16,6 +16,7 @@ from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import columns_named
 from kernelpath._files import FilesMixin
 from kernelpath._landmarks import Approximation, landmark_rows
+from kernelpath._parameters import RECORDED
 from kernelpath._saved import FEATURES, features_to_saved, restore_features
 from kernelpath._settings import (
     AUTO_GRID,
@@ -146,11 +147,9 @@ class NystromFeatures(
         -------
         self
         """
-        kernel, gamma = _kernel(self.kernel), _one_gamma(self.gamma)
-        degree, coef0 = _integer("degree", self.degree, at_least=1), number("coef0", self.coef0)
+        kernel, gamma, degree, coef0 = self._check_parameters()
         low_rank = LowRank.of(self)
         threads = n_threads(self.n_jobs)
-        _dtype(self.dtype)
         given, callbacks = X, FitTasks.of(self, X, y)
         X = _numeric(self, X, reset=True)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -160,6 +159,7 @@ class NystromFeatures(
         matrix = called(self.kernel, X, X) if callable(self.kernel) else X
         with columns_named(self, given):
             found = low_rank.found(matrix, self._kernel, seed, threads)
+        self.__dict__.pop(RECORDED, None)  # of a file that was read
         self.map_ = found.map
         self.landmark_indices_ = found.indices
         self.landmarks_ = landmark_rows(found, low_rank.landmarks, None if self._is_precomputed() else X)
@@ -194,6 +194,12 @@ class NystromFeatures(
         threads = n_threads(self.n_jobs)
         with columns_named(self, given):
             return _core.nystrom_features(X, landmarks, self.map_, **self._kernel, dtype=dtype, n_threads=threads)
+
+    def _check_parameters(self) -> tuple[str, float | str, int, float]:
+        """The kernel, and its constants; an error names what is wrong."""
+        _dtype(self.dtype)
+        degree, coef0 = _integer("degree", self.degree, at_least=1), number("coef0", self.coef0)
+        return _kernel(self.kernel), _one_gamma(self.gamma), degree, coef0
 
     _in_files = FEATURES
 

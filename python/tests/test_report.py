@@ -133,6 +133,50 @@ def test_a_page_says_what_the_fit_found(moons, tmp_path):
     assert "All 25 models are proved optimal" in text
 
 
+def proof(page):
+    """The state of the proof, and the verdict."""
+    (found,) = re.findall(r'<p class="badge (\w+)" data-proof="([\w-]+)">(.*?)</p>', page)
+    return found[:2], text_of(found[2])
+
+
+def test_a_page_says_whether_its_proof_was_recomputed(moons, tmp_path):
+    X, y = moons
+    path, weight = tmp_path / "report.html", np.arange(len(y)) % 3
+    model = KernelSVC(Cs=[0.1, 10.0], cv=3, class_weight="balanced").fit(X, y, sample_weight=weight)
+    state, text = proof(report(model, path))
+    assert state == ("good", "recorded")
+    assert "All 8 models are proved optimal" in text
+    assert text.endswith("as recorded in the file")
+    state, text = proof(report(model, path, X, y, sample_weight=weight))
+    assert state == ("good", "verified")
+    state, text = proof(report(model, path, X, y))
+    assert state == ("good", "other-rows")
+    assert "not the training rows (their weights are not those of the fit)" in text
+    model.save(tmp_path / "model.kpath")
+    forged = kernelpath.load(tmp_path / "model.kpath")
+    forged.dual_coef_ = -3.7 * forged.dual_coef_
+    assert proof(report(forged, path))[0] == ("good", "recorded")
+    state, text = proof(report(forged, path, X, y, sample_weight=weight))
+    assert state == ("warn", "failed")
+    assert "is not proved" in text
+    other = kernelpath.load(tmp_path / "model.kpath")
+    other._kernel["gamma"] *= 2.0
+    assert proof(report(other, path, X, y, sample_weight=weight))[0] == ("warn", "failed")
+
+
+def test_a_browser_runs_the_script_of_the_page_and_no_other(browser, moons, tmp_path):
+    X, y = moons
+    model = KernelSVC(Cs=[0.1, 10.0], cv=3).fit(X, y)
+    page = report(model, tmp_path / "report.html")
+    assert "unsafe-inline" not in page
+    injected = page.replace("<main>", "<main><script>window.injected = 1</script><style>main { display: none }</style>")
+    (tmp_path / "injected.html").write_text(injected, encoding="utf-8")
+    browser.open(tmp_path / "injected.html", 800)
+    assert browser.value("typeof window.injected") == "undefined"
+    assert browser.value("getComputedStyle(document.querySelector('main')).display") != "none"
+    assert browser.value("document.querySelectorAll('.tip').length") == 1
+
+
 def test_the_call_on_the_page_fits_the_same_model(moons, tmp_path):
     X, y = moons
     models = [

@@ -2,6 +2,7 @@
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
@@ -98,7 +99,8 @@ def test_weights_sparse_rows_precomputed_and_callable_kernels():
     weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     model = KernelSVC(class_weight="balanced", **SETTINGS).fit(X, y, sample_weight=weight)
     assert model.verify(X, y, sample_weight=weight).gap <= model.tol
-    assert model.verify(X, y).gap > 1e-3  # another problem
+    with pytest.raises(ValueError, match="not the training rows: their weights are not those of the fit"):
+        model.verify(X, y)
     rows = sparse.csr_matrix(X)
     assert KernelSVC(**SETTINGS).fit(rows, y).verify(rows, y).gap <= 1e-6
     K = naive.gram(X, X, "rbf", 0.2)
@@ -123,7 +125,26 @@ def test_other_data_is_refused():
         model.verify(X + 1.0, y)
     with pytest.raises(ValueError, match="features"):
         model.verify(X[:, :2], y)
+    with pytest.raises(ValueError, match="not the training rows: their labels"):
+        model.verify(X, np.where(np.arange(len(y)) == 3, 1 - y, y) if set(y) == {0, 1} else np.roll(y, 1))
+    with pytest.raises(ValueError, match="not the training rows: the model was trained on 160 rows"):
+        model.verify(np.vstack([X, X[:1]]), np.append(y, y[:1]))
     machines = KernelSVC(**SETTINGS).fit(FLOWERS, KINDS)
     with pytest.raises(ValueError, match="not the classes"):
         machines.verify(FLOWERS, KINDS % 2)
     assert len(machines.machines_) == 3  # as before
+
+
+def test_rows_are_known_again_in_any_container():
+    frame, weight = pd.DataFrame(X.astype(np.float32), columns=list("abcd")), np.ones(len(X))
+    model = KernelSVC(**SETTINGS).fit(frame, y)
+    for rows in (frame, frame.astype(np.float64)):
+        assert model.verify(rows, y, sample_weight=weight).gap <= model.tol
+    rows = X.astype(np.float32)
+    model = KernelSVC(**SETTINGS).fit(rows, y.astype(np.int8))
+    assert model.verify(np.asfortranarray(rows.astype(np.float64)), y.astype(float)).gap <= model.tol
+    thin = np.where(np.abs(X) > 0.5, X, 0.0)
+    model = KernelSVR(**SETTINGS).fit(sparse.csr_matrix(thin), TARGETS)
+    assert model.verify(sparse.coo_array(thin), TARGETS).gap <= model.tol
+    with pytest.raises(ValueError, match="not the training rows: their labels"):
+        model.verify(sparse.csr_matrix(thin), TARGETS + 1e-12)

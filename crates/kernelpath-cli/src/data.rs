@@ -1,12 +1,14 @@
 //! Tables from files, and what their labels are to a model.
 
+use std::fs;
 use std::path::Path;
 
-use kernelpath::{Control, LabelValue, SavedModel};
+use kernelpath::{Control, LabelValue, Outputs, SavedModel, TrainingRows, Truth};
 use kernelpath_data::{Format, Labels, Table};
 
 use crate::arguments::data::DataArguments;
-use crate::failure::Failure;
+use crate::arguments::verify::WeightsArguments;
+use crate::failure::{FAILED, Failure};
 use crate::labels;
 
 /// Reads a table. `width` is the number of features, if a model says so.
@@ -62,6 +64,81 @@ pub(crate) fn read_for(
         name(found),
         name(known)
     )))
+}
+
+/// Rows with what is true of them, and the weights of a fit.
+pub(crate) struct Known {
+    pub table: Table,
+    pub weights: Option<Vec<f64>>,
+    truth: Truths,
+}
+
+enum Truths {
+    Labels(Vec<LabelValue>),
+    Numbers(Vec<f64>),
+}
+
+impl Known {
+    /// Reads rows that a model is compared with.
+    pub fn read(
+        model: &SavedModel,
+        path: &Path,
+        weights: &WeightsArguments,
+        arguments: &DataArguments,
+        threads: usize,
+        control: &Control,
+    ) -> Result<Self, Failure> {
+        let mut arguments = arguments.clone();
+        let file = weights.weights.as_ref().filter(|name| Path::new(name).is_file());
+        if let (Some(column), None) = (&weights.weights, file) {
+            arguments.weight = Some(column.clone());
+        }
+        let mut table = read_for(model, path, &arguments, threads, control)?;
+        let weights = match file {
+            Some(file) => Some(weights_of(Path::new(file), table.rows.nrows())?),
+            None => table.weights.take(),
+        };
+        let labels = needed(&table, path)?;
+        let truth = match &model.predictor.outputs {
+            Outputs::Classes { .. } => Truths::Labels(classes(labels)),
+            _ => Truths::Numbers(numbers(labels, path)?),
+        };
+        Ok(Self { table, weights, truth })
+    }
+
+    /// What is true of the rows.
+    pub fn truth(&self) -> Truth<'_> {
+        match &self.truth {
+            Truths::Labels(labels) => Truth::Labels(labels),
+            Truths::Numbers(values) => Truth::Numbers { columns: 1, values },
+        }
+    }
+}
+
+/// The digests of rows as they are in their file.
+pub(crate) fn training(table: &Table, is_of_classes: bool, path: &Path) -> Result<TrainingRows, Failure> {
+    let (x, labels, weights) = (table.rows.view()?, needed(table, path)?, table.weights.as_deref());
+    Ok(if is_of_classes {
+        TrainingRows::of(x, Truth::Labels(&classes(labels)), weights)
+    } else {
+        TrainingRows::of(x, Truth::Numbers { columns: 1, values: &numbers(labels, path)? }, weights)
+    })
+}
+
+/// The weights in a file: a number in each line.
+fn weights_of(path: &Path, rows: usize) -> Result<Vec<f64>, Failure> {
+    let name = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::new(FAILED, format!("cannot read the weights in {name}: {error}")))?;
+    let weight = |(at, word): (usize, &str)| {
+        let weight = word.parse::<f64>().ok().filter(|weight| *weight >= 0.0 && weight.is_finite());
+        weight.ok_or_else(|| Failure::input(format!("{name}: weight {at} is {word:?}, not a number of at least 0")))
+    };
+    let weights = text.split_whitespace().enumerate().map(weight).collect::<Result<Vec<_>, _>>()?;
+    if weights.len() != rows {
+        return Err(Failure::input(format!("{name} has {} weights, but there are {rows} rows", weights.len())));
+    }
+    Ok(weights)
 }
 
 /// The labels of a table that is trained on.

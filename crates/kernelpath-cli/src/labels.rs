@@ -1,6 +1,6 @@
 //! Labels of classes: from files, and as text.
 
-use kernelpath::{Label, LabelValue};
+use kernelpath::{Label, LabelValue, shown};
 use kernelpath_data::{LabelRef, Labels};
 use serde_json::{Value, json};
 
@@ -24,8 +24,16 @@ pub(crate) fn text(label: &LabelValue) -> String {
 
 /// The label as one field of a line: in quotes if it has a tab, a quote or a line feed.
 pub(crate) fn field(label: &LabelValue) -> String {
-    let text = text(label);
-    if text.contains(['\t', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    quoted(&text(label))
+}
+
+/// The label as one field of a line that is printed: [`shown`], so that it is one line, and moves nothing.
+pub(crate) fn printed(label: &LabelValue) -> String {
+    quoted(&shown(&text(label)))
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains(['\t', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
 pub(crate) fn json_of(label: &LabelValue) -> Value {

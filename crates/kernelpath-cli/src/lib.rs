@@ -21,7 +21,8 @@ mod table;
 use std::ffi::OsString;
 
 use clap::Parser;
-use kernelpath::Control;
+use clap::error::{ContextKind, ContextValue};
+use kernelpath::{Control, shown};
 
 use crate::arguments::Arguments;
 use crate::failure::{FAILED, Failure, status};
@@ -40,7 +41,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 pub fn run_with(arguments: impl IntoIterator<Item = OsString>, control: &Control) -> u8 {
     let done = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => commands::run(arguments.command, control),
-        Err(error) => return explained(&error),
+        Err(error) => return explained(error),
     };
     done.unwrap_or_else(|failure| {
         failure.report();
@@ -49,7 +50,24 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, control: &Control
 }
 
 /// Prints what is wrong with the arguments, or the help that they ask for.
-fn explained(error: &clap::Error) -> u8 {
+fn explained(mut error: clap::Error) -> u8 {
+    // What was typed, or a shell put there for a `*`.
+    let said = |value: &ContextValue| match value {
+        ContextValue::String(text) => Some(ContextValue::String(shown(text).into_owned())),
+        ContextValue::Strings(texts) => {
+            Some(ContextValue::Strings(texts.iter().map(|text| shown(text).into_owned()).collect()))
+        }
+        _ => None,
+    };
+    let context: Vec<_> =
+        error.context().filter_map(|(kind, value)| Some((kind, value.clone(), said(value)?))).collect();
+    for (kind, typed, shown) in context {
+        if typed != shown {
+            // A suggestion repeats what was typed.
+            error.insert(ContextKind::Suggested, ContextValue::None);
+        }
+        error.insert(kind, shown);
+    }
     match error.print() {
         Ok(()) => status(error.exit_code()),
         Err(error) if Failure::from(&error).is_closed_pipe() => 0,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use kernelpath::{Attribute, Outputs, SavedModel, Scores, Status, json_of_float};
+use kernelpath::{Attribute, Outputs, SavedModel, Scores, Status, json_of_float, shown};
 use serde_json::{Value, json};
 
 use crate::fitted::Fitted;
@@ -70,7 +70,7 @@ impl<'a> Summary<'a> {
         let gamma = self.fitted.gammas()[self.fitted.gamma_place()];
         for unit in &self.units {
             if let Some(name) = &unit.name {
-                let _ = writeln!(out, "{name}");
+                let _ = writeln!(out, "{}", shown(name));
             }
             if self.fitted.gammas().len() > 1 {
                 out.push_str(&self.gamma_table(unit).text());

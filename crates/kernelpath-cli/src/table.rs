@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use kernelpath::shown;
+
 /// A table: a heading, and rows below it.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -13,7 +15,9 @@ const GAP: usize = 2;
 
 impl Table {
     pub fn new(heading: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { rows: vec![heading.into_iter().map(Into::into).collect()] }
+        let mut table = Self::plain();
+        table.push(heading);
+        table
     }
 
     /// A table without a heading.
@@ -21,8 +25,9 @@ impl Table {
         Self { rows: Vec::new() }
     }
 
+    /// Adds a row. A cell may hold a text from elsewhere.
     pub fn push(&mut self, row: impl IntoIterator<Item = impl Into<String>>) {
-        self.rows.push(row.into_iter().map(Into::into).collect());
+        self.rows.push(row.into_iter().map(|cell| shown(&cell.into()).into_owned()).collect());
     }
 
     /// One line for each row. Numbers end where their column ends, texts begin where it begins.

@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
     /// What messages call it.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Path(path) => path.display().to_string(),
+            Self::Path(path) => kernelpath::shown(&path.to_string_lossy()).into_owned(),
             Self::Bytes(_) => "<bytes>".into(),
             Self::Stdin => "<stdin>".into(),
         }

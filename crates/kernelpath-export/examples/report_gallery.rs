@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     Truth::Numbers { columns: data.numbers.len() / (data.x.len() / case.width), values: &data.numbers }
                 }
             };
-            let labelled = Labelled { x: Rows::from_slice(&data.x, case.width)?, truth };
+            let labelled = Labelled { x: Rows::from_slice(&data.x, case.width)?, truth, weights: None };
             let options = Options { data_name: Some("rings.csv".into()), ..Options::default() };
             let page = report(&case.model, Some(labelled), &options)?;
             let name = format!("{}{suffix}.html", case.name.replace(' ', "-"));

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Case, Data, classifiers, regressors};
-use kernelpath::{Array, Attribute, Classifier, LabelValue, Rows, SavedModel};
+use faer::Mat;
+use kernelpath::{Array, Attribute, Classifier, LabelValue, Predictor, Rows, RowsBuf, SavedModel};
 use kernelpath_export::report::{Labelled, Options, Truth, report};
 use serde_json::json;
 
@@ -56,7 +57,8 @@ fn truth(data: &Data, width: usize) -> Truth<'_> {
 }
 
 fn with(case: &Case, data: &Data) -> String {
-    let labelled = Labelled { x: Rows::from_slice(&data.x, case.width).unwrap(), truth: truth(data, case.width) };
+    let labelled =
+        Labelled { x: Rows::from_slice(&data.x, case.width).unwrap(), truth: truth(data, case.width), weights: None };
     let options = Options { data_name: Some("a<b>.csv".into()), ..Options::default() };
     report(&case.model, Some(labelled), &options).unwrap()
 }
@@ -75,10 +77,8 @@ fn every_model_has_a_whole_page() {
         assert!(new.contains("not recognised as the training rows"), "{name}");
         let trained = with(&case, &case.trained);
         check(name, &trained);
-        // Landmarks that are no rows, and a matrix of kernel values, do not tell which rows they come from.
-        let is_known = !["low rank", "precomputed"].contains(&name);
         let is_out_of_fold = trained.contains("(out of fold, at the chosen C)");
-        assert_eq!(is_out_of_fold, is_known && name != "no folds", "{name}");
+        assert_eq!(is_out_of_fold, name != "no folds", "{name}");
         assert_eq!(trained.contains("not how well it predicts"), name == "no folds", "{name}");
         let is_grid = case.model.attributes.get("gammas_").is_some_and(|gammas| match gammas {
             Attribute::Array(gammas) => gammas.entries.len() > 1,
@@ -87,6 +87,56 @@ fn every_model_has_a_whole_page() {
         assert_eq!(new.contains("Score over C and γ"), is_grid, "{name}");
         let is_read = SavedModel::from_bytes(&case.model.to_bytes().unwrap()).unwrap();
         assert_eq!(alone(&is_read), alone(&case.model), "{name}: the file says something else");
+    }
+}
+
+/// The state of the proof, and the verdict.
+fn verdict(page: &str) -> (String, String) {
+    let badge = page.split("<p class=\"badge ").nth(1).unwrap().split("</p>").next().unwrap();
+    let state = badge.split("data-proof=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(page.matches("data-proof=").count(), 1);
+    (state.into(), badge.split("</span> ").nth(1).unwrap().into())
+}
+
+#[test]
+fn the_verdict_says_whether_it_was_recomputed() {
+    for case in classifiers().into_iter().chain(regressors()) {
+        let name = case.name;
+        let (state, text) = verdict(&alone(&case.model));
+        assert!(state == "recorded" && text.ends_with("as recorded in the file"), "{name}: {text}");
+        let (state, text) = verdict(&with(&case, &case.new));
+        assert!(state == "other-rows" && text.contains("not the training rows"), "{name}: {text}");
+        let page = with(&case, &case.trained);
+        let (state, text) = verdict(&page);
+        let is_proved = !["indefinite", "too few steps"].contains(&name);
+        assert_eq!(state, if is_proved { "verified" } else { "failed" }, "{name}: {text}");
+        assert!(page.contains("The returned model, recomputed"), "{name}");
+    }
+}
+
+#[test]
+fn a_forged_model_is_called_proved_only_as_recorded() {
+    let case = classifiers().remove(0);
+    let own = &case.model.predictor;
+    let forge = |factor: f64, gamma: f64| {
+        let (mut kernel, vectors) = (own.kernel(), RowsBuf::copy_of(&own.vectors()));
+        kernel.gamma *= gamma;
+        let coef = Mat::from_fn(own.coef().nrows(), own.coef().ncols(), |i, m| factor * own.coef()[(i, m)]);
+        let (vectors, outputs) = ((vectors, own.support().to_vec()), own.outputs.clone());
+        let intercepts = own.intercepts().to_vec();
+        let predictor = Predictor::new(kernel, vectors, own.width(), coef, intercepts, outputs).unwrap();
+        let model = SavedModel { predictor, ..case.model.clone() };
+        let read = SavedModel::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        Case { model: read, trained: case.trained.clone(), new: case.new.clone(), ..case }
+    };
+    for (factor, gamma) in [(-3.7, 1.0), (1.0, 2.0)] {
+        let forged = forge(factor, gamma);
+        let (state, text) = verdict(&alone(&forged.model));
+        assert!(state == "recorded" && text.contains("proved optimal") && text.contains("as recorded"), "{text}");
+        let page = with(&forged, &forged.trained);
+        let (state, text) = verdict(&page);
+        assert!(state == "failed" && text.contains("not proved") && page.contains("badge warn"), "{text}");
+        assert_eq!(verdict(&with(&forged, &forged.new)).0, "other-rows");
     }
 }
 
@@ -122,9 +172,11 @@ fn nothing_that_a_model_or_the_data_says_is_markup() {
     let labels: Vec<LabelValue> = (0..60)
         .map(|i| if i == 7 { LabelValue::Text(evil.into()) } else { case.new.labels.as_ref().unwrap()[i].clone() })
         .collect();
-    let labelled = Labelled { x: Rows::from_slice(&case.new.x, 2).unwrap(), truth: Truth::Labels(&labels) };
+    let labelled =
+        Labelled { x: Rows::from_slice(&case.new.x, 2).unwrap(), truth: Truth::Labels(&labels), weights: None };
     let options = Options { title: Some(evil.into()), data_name: Some(evil.into()), ..Options::default() };
     let page = report(&case.model, Some(labelled), &options).unwrap();
+    assert!(!page.contains('\u{202e}'));
     assert!(!page.contains("<img") && page.matches("<script").count() == 1 && page.contains("&lt;img"));
     assert!(page.contains("no class of the model"));
     check("evil", &page.replace("src=x", ""));
@@ -163,7 +215,9 @@ fn what_is_missing_or_misshapen_is_left_out() {
 fn truth_that_does_not_fit_is_refused() {
     let case = classifiers().remove(0);
     let x = Rows::from_slice(&case.new.x, 2).unwrap();
-    let ask = |truth| report(&case.model, Some(Labelled { x, truth }), &Options::default()).unwrap_err().to_string();
+    let ask = |truth| {
+        report(&case.model, Some(Labelled { x, truth, weights: None }), &Options::default()).unwrap_err().to_string()
+    };
     let labels = case.new.labels.clone().unwrap();
     assert!(ask(Truth::Labels(&labels[1..])).contains("has length 59, but 60"));
     let strangers = vec![LabelValue::Whole(3); 60];
@@ -171,7 +225,9 @@ fn truth_that_does_not_fit_is_refused() {
     assert!(ask(Truth::Numbers { columns: 1, values: &[0.0; 60] }).contains("the model predicts labels"));
     let case = regressors().remove(0);
     let x = Rows::from_slice(&case.new.x, 2).unwrap();
-    let ask = |truth| report(&case.model, Some(Labelled { x, truth }), &Options::default()).unwrap_err().to_string();
+    let ask = |truth| {
+        report(&case.model, Some(Labelled { x, truth, weights: None }), &Options::default()).unwrap_err().to_string()
+    };
     assert!(ask(Truth::Labels(&labels)).contains("the model predicts numbers"));
     assert!(ask(Truth::Numbers { columns: 2, values: &[0.0; 120] }).contains("length 2, but 1"));
     let mut holes = vec![0.0; 60];
@@ -210,7 +266,7 @@ fn long_paths_and_many_classes_make_small_pages() {
         .unwrap()
         .saved();
     let truth: Vec<LabelValue> = labels.iter().map(|label| LabelValue::Whole(i128::from(*label))).collect();
-    let labelled = Labelled { x: Rows::from_slice(&x, 1).unwrap(), truth: Truth::Labels(&truth) };
+    let labelled = Labelled { x: Rows::from_slice(&x, 1).unwrap(), truth: Truth::Labels(&truth), weights: None };
     let page = report(&model, Some(labelled), &Options::default()).unwrap();
     check("many classes", &page);
     assert!(page.contains("24 largest of 60 classes") && page.len() < 600_000);

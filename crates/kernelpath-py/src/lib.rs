@@ -65,6 +65,12 @@ fn device_traffic(name: &str) -> PyResult<Option<(u64, u64, u64)>> {
     Ok(kernelpath::device_traffic(choice).map(|traffic| (traffic.launches, traffic.up, traffic.down)))
 }
 
+/// A text from elsewhere as a terminal may show it.
+#[pyfunction]
+fn shown(text: &str) -> String {
+    kernelpath::shown(text).into_owned()
+}
+
 /// Whether a device can have this name.
 #[pyfunction]
 fn is_device(name: &str) -> bool {
@@ -124,6 +130,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(training::training_rows, module)?)?;
     module.add_function(wrap_pyfunction!(training::training_difference, module)?)?;
     module.add_function(wrap_pyfunction!(verify::verify, module)?)?;
+    module.add_function(wrap_pyfunction!(shown, module)?)?;
     module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(available_memory_py, module)?)?;

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use kernelpath::{DeviceChoice, Hardware, LabelValue};
+use kernelpath::{Control, DeviceChoice, Hardware, LabelValue};
 use kernelpath_export::report::{Labelled, Options, Truth, report};
-use numpy::PyReadonlyArray2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, run_here, threads, unwrap};
+use crate::boundary::{Matrix, run, threads, unwrap};
 use crate::saved::{Saved, read_label};
 
 /// Writes a page that explains the model. `x` are rows, and what is true of them either `labels` or `numbers`, with a
 /// column for each output of the model, or one.
 #[pyfunction]
-#[pyo3(signature = (saved, path, *, title=None, x=None, labels=None, numbers=None, device="cpu", n_threads=0))]
+#[pyo3(signature = (saved, path, *, title=None, x=None, labels=None, numbers=None, weight=None, device="cpu", n_threads=0))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn write_report<'py>(
     py: Python<'py>,
@@ -23,6 +23,7 @@ pub(crate) fn write_report<'py>(
     x: Option<&Bound<'py, PyAny>>,
     labels: Option<Vec<Bound<'py, PyAny>>>,
     numbers: Option<PyReadonlyArray2<'py, f64>>,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
     device: &str,
     n_threads: i64,
 ) -> PyResult<()> {
@@ -38,8 +39,12 @@ pub(crate) fn write_report<'py>(
     };
     let x = x.map(|x| Matrix::borrow(x, "X")).transpose()?;
     let rows = x.as_ref().map(Matrix::rows).transpose()?;
-    let data = rows.zip(truth).map(|(x, truth)| Labelled { x, truth });
+    let weight: Option<Vec<f64>> = weight.map(|weight| weight.as_array().to_vec());
+    let weights = weight.as_deref();
+    let data = rows.zip(truth).map(|(x, truth)| Labelled { x, truth, weights });
     let device = unwrap(DeviceChoice::from_name(device))?;
-    let options = Options { title, data_name: None, hardware: Hardware::threads(threads(n_threads)).device(device) };
-    run_here(py, || kernelpath::write_whole(&path, report(model, data, &options)?.as_bytes()))
+    let control = Control::default();
+    let hardware = Hardware::threads(threads(n_threads)).device(device);
+    let options = Options { title, data_name: None, hardware, control: control.clone() };
+    run(py, &control, || kernelpath::write_whole(&path, report(model, data, &options)?.as_bytes()))
 }

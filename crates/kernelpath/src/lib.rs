@@ -64,6 +64,7 @@ mod estimator;
 
 mod error;
 mod observe;
+mod shown;
 
 pub use certify::certificate::{Certificate, Claim, certify};
 pub use certify::record::{Record, Settings, Status};
@@ -77,6 +78,7 @@ pub use estimator::classifier::Classifier;
 pub use estimator::fitted_classifier::FittedClassifier;
 pub use estimator::label::Label;
 pub use estimator::options::{DEFAULT_CS, DEFAULT_FOLDS, Tune, default_cs};
+pub use estimator::proving::{Recomputed, Verification};
 pub use estimator::quantiles::{FittedQuantiles, Quantiles};
 pub use estimator::regressor::{FittedRegressor, Regressor};
 pub use estimator::svc::Svc;
@@ -125,6 +127,7 @@ pub use nystrom::build::{LowRank, NystromBuilder};
 pub use nystrom::features::{Features, LowRankSize, Storage, transform};
 pub use nystrom::landmarks::Landmarks;
 pub use observe::{Control, Phase};
+pub use shown::{is_hidden, shown};
 pub use solver::choice::Solver;
 
 #[doc = include_str!("../../../README.md")]

@@ -18,13 +18,14 @@ pub enum Phase {
 
 /// Shared with a running fit from another thread: read its progress, or stop it.
 ///
-/// The library prints nothing; a front end (Python, command line) polls this and draws.
-#[derive(Debug)]
+/// A clone shares everything with the original. The library prints nothing; a front end (Python, command line) polls
+/// this and draws.
+#[derive(Debug, Clone)]
 pub struct Control {
     shared: Arc<Shared>,
     budget: Option<Duration>,
     deadline: Option<Instant>,
-    share: Option<Share>,
+    share: Option<Arc<Share>>,
 }
 
 /// The share that a part of the fit has of the time. It lasts up to the deadline as long as a problem has no model:
@@ -85,13 +86,14 @@ impl Control {
     /// The same control, for the first of several parts of the fit, which has a share of the time that is left.
     pub(crate) fn shared_among(&self, parts: usize) -> Self {
         let begun = Instant::now();
-        let share = self.deadline.map(|deadline| Share {
+        let of = |deadline: Instant| Share {
             begun,
             left: deadline.saturating_duration_since(begun),
             parts: parts.max(1),
             without_model: AtomicUsize::new(usize::MAX),
             lead: OnceLock::new(),
-        });
+        };
+        let share = self.deadline.map(|deadline| Arc::new(of(deadline)));
         Self { shared: self.shared.clone(), budget: self.budget, deadline: self.deadline, share }
     }
 
@@ -159,7 +161,7 @@ impl Control {
     }
 
     pub(crate) fn out_of_time(&self) -> bool {
-        let end = self.share.as_ref().and_then(Share::end).into_iter().chain(self.deadline).min();
+        let end = self.share.as_ref().and_then(|share| share.end()).into_iter().chain(self.deadline).min();
         end.is_some_and(|end| Instant::now() >= end)
     }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files at the top, in the order in which they may use each other: each uses only those before it.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
+    "shown",
     "error",
     "observe",
     "numeric",

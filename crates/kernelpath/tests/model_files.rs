@@ -216,8 +216,8 @@ fn hostile_headers_are_refused_with_their_reason() {
     }
     assert!(refused(b"").contains("at least 8 bytes, not 0"));
     assert!(refused(b"\x89PNG\r\n\x1a\n and so on").contains("this is not a model file"));
-    let error = replaced("\\\"format\\\":1", "\\\"format\\\":2");
-    assert!(error.contains("it has format 2, written by kernelpath") && error.contains("install a newer"), "{error}");
+    let error = replaced("\\\"format\\\":2", "\\\"format\\\":3");
+    assert!(error.contains("it has format 3, written by kernelpath") && error.contains("install a newer"), "{error}");
     let error = replaced("\"kernelpath\":", "\"other\":");
     assert!(error.contains("not a model of kernelpath"), "{error}");
     for (from, to) in [

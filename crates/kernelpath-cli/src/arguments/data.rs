@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The column of the labels of a CSV file, unless another is named.
 const LABEL: &str = "last";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "How the data is read")]
 pub(crate) struct DataArguments {
     /// Format of the file; auto looks at its content. Files packed by gzip, bzip2 or xz are unpacked.

@@ -6,6 +6,7 @@ pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod small;
 pub(crate) mod train;
+pub(crate) mod verify;
 
 use std::ffi::OsString;
 
@@ -16,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 #[command(name = "kernelpath", version, max_term_width = 100)]
 #[command(
     after_help = "Exit status: 0 if all went well, 1 if reading, writing or the machine failed, 2 if the arguments \
-or the data are wrong, 3 if the model did not reach --tol, 130 after Ctrl-C."
+or the data are wrong, 3 if the model did not reach --tol, or verify found no proof, 130 after Ctrl-C."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Inspect(small::InspectArguments),
     /// Turn a model into another format, by the extensions of the files.
     Convert(small::ConvertArguments),
+    /// Prove a model anew, from the rows of its fit.
+    Verify(verify::VerifyArguments),
     /// Write a page of HTML that explains a model.
     Report(report::ReportArguments),
     /// List the devices that a fit can run on.

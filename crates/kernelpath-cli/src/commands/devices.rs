@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     let devices = devices();
     if arguments.json {
         let all: Vec<_> = devices.iter().map(json_of).collect();
-        return output::print(&format!("{:#}\n", json!(all)));
+        return output::print_json(&json!(all));
     }
     let mut table = Table::new(["--device", "name", "driver", "memory", "problem"]);
     for device in &devices {

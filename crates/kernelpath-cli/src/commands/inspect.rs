@@ -19,24 +19,38 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
         )));
     }
     let document = SavedModel::inspect(path)?;
-    output::print(&if arguments.json { format!("{document:#}\n") } else { text(&document) })
+    if arguments.json { output::print_json(&document) } else { output::print(&text(&document)) }
 }
 
 /// What the model is, its parameters, what the fit found out, and the arrays.
 fn text(document: &Value) -> String {
     let mut heads = Table::plain();
-    heads.push(["estimator".to_string(), shown(&document["estimator"])]);
-    let written = format!("kernelpath {}, format {}", shown(&document["library"]), shown(&document["format"]));
+    heads.push(["estimator".to_string(), in_words(&document["estimator"])]);
+    let written = format!("kernelpath {}, format {}", in_words(&document["library"]), in_words(&document["format"]));
     heads.push(["written by".to_string(), written]);
     for (name, key) in [("kernel", "kernel"), ("columns", "width"), ("outputs", "outputs")] {
-        heads.push([name.to_string(), shown(&document[key])]);
+        heads.push([name.to_string(), in_words(&document[key])]);
     }
+    let training = &document["training"];
+    let rows = match training["rows"].as_u64() {
+        Some(rows) => {
+            format!("{rows}, known by the digest {}", in_words(&training["values"]).get(..16).unwrap_or_default())
+        }
+        None => "not recorded in the file".into(),
+    };
+    heads.push(["training rows".to_string(), rows]);
+    let proofs = "as recorded in the file; kernelpath verify MODEL DATA recomputes those of the model";
+    heads.push(["proofs", proofs]);
     let mut arrays = Table::new(["array", "type", "shape"]);
     for (name, array) in document["arrays"].as_object().into_iter().flatten() {
-        let shape: Vec<String> = array["shape"].as_array().into_iter().flatten().map(shown).collect();
-        arrays.push([name.clone(), shown(&array["type"]), shape.join(" × ")]);
+        let shape: Vec<String> = array["shape"].as_array().into_iter().flatten().map(in_words).collect();
+        arrays.push([name.clone(), in_words(&array["type"]), shape.join(" × ")]);
     }
-    let parts = [named("parameter", &document["parameters"]), named("attribute", &document["attributes"]), arrays];
+    let parts = [
+        named("parameter", &document["parameters"]),
+        named("attribute, as recorded in the file", &document["attributes"]),
+        arrays,
+    ];
     parts.iter().fold(heads.text(), |text, part| format!("{text}\n{}", part.text()))
 }
 
@@ -44,20 +58,20 @@ fn text(document: &Value) -> String {
 fn named(what: &str, object: &Value) -> Table {
     let mut table = Table::new([what, "value"]);
     for (name, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-        table.push([name.clone(), shown(value)]);
+        table.push([name.clone(), in_words(value)]);
     }
     table
 }
 
 /// A value on one line.
-fn shown(value: &Value) -> String {
+fn in_words(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(", "),
         Value::Object(object) => {
             let parts = object.iter().filter(|(_, value)| !value.is_null());
-            parts.map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+            parts.map(|(name, value)| format!("{name} {}", in_words(value))).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
     }

@@ -10,6 +10,7 @@ mod report;
 mod svm_predict;
 mod svm_train;
 mod train;
+mod verify;
 
 use kernelpath::Control;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Command, control: &Control) -> Result<u8, Failure> {
         Command::Predict(arguments) => predict::run(&arguments, control),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Verify(arguments) => return verify::run(&arguments, control),
         Command::Report(arguments) => report::run(&arguments, control),
         Command::Devices(arguments) => devices::run(&arguments),
         Command::SvmTrain(arguments) => return svm_train::run(&arguments.words, control),

@@ -20,8 +20,10 @@ pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(),
     let model = models::load(&arguments.model)?;
     let table = data::read_for(&model, &arguments.data, &arguments.data_options, arguments.threads, control)?;
     let x = table.rows.view()?;
+    // A file has the labels as they are; what is printed is escaped.
+    let is_file = arguments.output.is_some();
     let (text, verdict) = match &model.predictor.outputs {
-        Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, &table)?,
+        Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, &table, is_file)?,
         _ => numbers(arguments, &model, &x, hardware, &table)?,
     };
     control.check()?;
@@ -42,6 +44,7 @@ fn classes(
     x: &Rows,
     hardware: Hardware,
     table: &Table,
+    is_file: bool,
 ) -> Result<(String, Option<String>), Failure> {
     let Outputs::Classes { labels: known, arrangement, odds } = &model.predictor.outputs else {
         return Err(Failure::input("the model has no classes"));
@@ -59,7 +62,8 @@ fn classes(
     let predicted = arrangement.predicted(&decision);
     let blocks: Vec<&[f64]> =
         probabilities.iter().map(Vec::as_slice).chain(arguments.decision.then_some(&decision[..])).collect();
-    let fields: Vec<String> = known.iter().map(labels::field).collect();
+    let field = |label| if is_file { labels::field(label) } else { labels::printed(label) };
+    let fields: Vec<String> = known.iter().map(field).collect();
     let mut text = String::new();
     for (i, class) in predicted.iter().enumerate() {
         text.push_str(&fields[*class]);

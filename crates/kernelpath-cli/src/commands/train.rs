@@ -62,6 +62,10 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
     // What was interrupted leaves nothing behind.
     control.check()?;
     let mut saved = fitted.saved();
+    if scaling.is_some() {
+        // The digests are of the rows as they are given to `verify`.
+        saved.training = Some(data::training(&table, arguments.task.is_of_classes(), &arguments.data)?);
+    }
     saved.columns.clone_from(&table.columns);
     saved.label_type = arguments.task.is_of_classes().then(|| labels::type_of(labels));
     saved.predictor.scaling = scaling;
@@ -76,7 +80,7 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
 /// Prints what was found.
 fn tell(arguments: &TrainArguments, summary: &Summary, saved: &SavedModel, table: &Table) -> Result<(), Failure> {
     if arguments.json {
-        output::print(&format!("{:#}\n", document(arguments, summary, saved, table)))?;
+        output::print_json(&document(arguments, summary, saved, table))?;
     } else {
         output::print(&summary.text())?;
     }

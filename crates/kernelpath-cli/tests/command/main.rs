@@ -1,8 +1,10 @@
 //! The command as users run it: the binary, its options, exit statuses, files and messages.
 
+mod foreign;
 mod libsvm;
 mod options;
 mod page;
 mod predictions;
 mod processes;
 mod running;
+mod verify;

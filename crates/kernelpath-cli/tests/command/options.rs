@@ -31,7 +31,7 @@ const OPTIONS: [(&str, &str, &str, &str); 44] = [
     ("three.csv", "--task logistic --multi-class multinomial", "parameters/multi_class", "\"multinomial\""),
     ("three.csv", "--tune each", "parameters/tune", "\"each\""),
     ("rings.csv", "--class-weight balanced", "parameters/class_weight", "\"balanced\""),
-    ("rings.csv", "--class-weight inner=2", "parameters/class_weight/repr", "\"{\\\"inner\\\": 2}\""),
+    ("rings.csv", "--class-weight inner=2", "parameters/class_weight/items", "[[\"inner\",2.0]]"),
     ("rings.csv", "--task squared-svm", "/machines/0/loss", "\"squared_hinge\""),
     ("rings.csv", "--task logistic", "/machines/0/loss", "\"logistic\""),
     ("rings.csv", "--task dwd", "/machines/0/loss", "\"dwd\""),

@@ -4,11 +4,12 @@ use kernelpath::{Calibration, Odds, Outputs};
 
 use crate::report::chart::{Bar, BarChart, Figure, Line, LineChart, Point};
 use crate::report::found::{Found, IN_LEGEND};
+use crate::report::html::{Html, html};
 use crate::report::judged::JudgedClasses;
 use crate::report::scores::{MOST_CURVES, cut_note};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
-use crate::report::text::{count, escaped, number, rough};
+use crate::report::text::{count, number, rough};
 
 /// Bins of a reliability diagram.
 const BINS: usize = 10;
@@ -39,14 +40,15 @@ pub(crate) fn section(found: &Found, judged: Option<&JudgedClasses>) -> Option<S
         None => section.say("Give rows with their labels to see how often these probabilities come true."),
         Some((bins, judged)) => {
             let positive = if judged.classes == 2 {
-                format!("the probability of “{}”", escaped(&judged.names[1]))
+                html!("the probability of “{}”", Html::isolated(&judged.names[1]))
             } else {
-                "the probability of the most probable class".into()
+                html!("the probability of the most probable class")
             };
-            section.say(&format!(
-                "The diagram sorts rows by {positive}. Points on the diagonal are probabilities that mean what they say; \
+            section.say_html(html!(
+                "The diagram sorts rows by {}. Points on the diagonal are probabilities that mean what they say; \
                  bars are two standard errors to either side. The expected calibration error is <b>{}</b>.",
-                number(calibration_error(&bins))
+                positive,
+                Html::text(&number(calibration_error(&bins)))
             ));
             section.figures.push(reliability_figure(&bins));
             section.figures.push(histogram(&bins));

@@ -1,13 +1,12 @@
 //! Predicted classes against true ones.
 
-use std::fmt::Write as _;
-
 use crate::report::chart::{Cell, Figure, HeatMap};
+use crate::report::html::{Html, html};
 use crate::report::judged::{JudgedClasses, Origin};
 use crate::report::scores::SHADES;
 use crate::report::section::Section;
 use crate::report::table::Table;
-use crate::report::text::{count, counted, escaped, number, percent};
+use crate::report::text::{count, counted, number, percent};
 
 /// Most classes of the chart.
 const MOST_CLASSES: usize = 24;
@@ -46,22 +45,25 @@ impl Counts {
 }
 
 /// What the predictions are of, in a sentence.
-pub(crate) fn origin_in_words(origin: Origin, rows: usize, left_out: usize, name: Option<&str>) -> String {
-    let data = name.map_or_else(|| "the data".to_string(), |name| format!("<b>{}</b>", escaped(name)));
-    let rows = counted(rows, "row", "rows");
+pub(crate) fn origin_in_words(origin: Origin, rows: usize, left_out: usize, name: Option<&str>) -> Html {
+    let data = name.map_or_else(|| html!("the data"), |name| html!("<b>{}</b>", Html::isolated(name)));
+    let rows = Html::text(&counted(rows, "row", "rows"));
     let mut text = match origin {
-        Origin::New => format!("Predictions for {rows} of {data}. They are not recognised as the training rows."),
-        Origin::OutOfFold => format!(
-            "These are the {rows} that the model was trained on. Each is judged by the models that did not see it \
-             (out of fold, at the chosen C). As C was chosen by the same folds, the figures are slightly optimistic."
+        Origin::New => html!("Predictions for {} of {}. They are not recognised as the training rows.", rows, data),
+        Origin::OutOfFold => html!(
+            "These are the {} that the model was trained on. Each is judged by the models that did not see it \
+             (out of fold, at the chosen C). As C was chosen by the same folds, the figures are slightly optimistic.",
+            rows
         ),
-        Origin::Seen => format!(
-            "<b>These are the {rows} that the model was trained on</b>, and it has no out-of-fold values: the figures say \
-             how well it fits, not how well it predicts."
+        Origin::Seen => html!(
+            "<b>These are the {} that the model was trained on</b>, and it has no out-of-fold values: the figures say \
+             how well it fits, not how well it predicts.",
+            rows
         ),
     };
     if left_out > 0 {
-        let _ = write!(text, " {} never held out and left out here.", counted(left_out, "row was", "rows were"));
+        let left_out = counted(left_out, "row was", "rows were");
+        text += Html::text(&format!(" {left_out} never held out and left out here."));
     }
     text
 }
@@ -71,7 +73,7 @@ pub(crate) fn section(judged: &JudgedClasses, data_name: Option<&str>) -> Sectio
     let counts = Counts::of(judged);
     let rows = counts.rows();
     let mut section = Section::new("predictions", "Predictions against the truth");
-    section.say(&origin_in_words(judged.origin, rows, judged.left_out, data_name));
+    section.say_html(origin_in_words(judged.origin, rows, judged.left_out, data_name));
     if rows == 0 {
         return section;
     }
@@ -94,8 +96,8 @@ pub(crate) fn section(judged: &JudgedClasses, data_name: Option<&str>) -> Sectio
             figures.line([name.to_string(), number(value), String::new()]);
         }
     }
-    section.words += &figures.html();
-    section.words += &of_classes(judged, &counts).folded("Each class");
+    section.words += figures.html();
+    section.words += of_classes(judged, &counts).folded("Each class");
     section.figures.push(confusion(judged, &counts));
     section
 }

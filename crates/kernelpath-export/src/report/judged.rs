@@ -203,9 +203,12 @@ fn numbers(
     })
 }
 
-/// Whether these are the rows that the model was trained on: the support vectors are rows of the fit, and all of them
-/// stand where they stood.
+/// Whether these are the rows that the model was trained on, by their digest. Without one, the support vectors must be
+/// rows of the fit, and all of them stand where they stood.
 fn is_training(found: &Found, data: &Labelled) -> bool {
+    if let Some(trained) = &found.model.training {
+        return trained.are_values_of(data.x);
+    }
     let predictor = &found.model.predictor;
     let (vectors, support, x) = (predictor.vectors(), predictor.support(), &data.x);
     let has_rows = found.array("oof_decision_").is_none_or(|(shape, _)| shape.contains(&x.nrows()));

@@ -6,11 +6,14 @@ mod classes;
 mod command;
 mod edge;
 mod found;
+mod hash;
+mod html;
 mod judged;
 mod numbers;
 mod overview;
 mod page;
 mod proofs;
+mod proved;
 mod reproduce;
 mod request;
 mod scores;
@@ -27,9 +30,11 @@ use kernelpath::{Result, SavedModel};
 use crate::report::found::Found;
 use crate::report::judged::Judged;
 use crate::report::page::{Head, page};
+use crate::report::proved::Proof;
 use crate::report::section::Section;
 
-/// The page. With `data` it also has what the model says of these rows against what is true of them.
+/// The page. With `data` it also has what the model says of these rows against what is true of them. If they are the rows
+/// of the fit, the proof of the model is recomputed with them; else all proofs are as the model records them.
 ///
 /// ```
 /// use kernelpath::Classifier;
@@ -45,6 +50,7 @@ use crate::report::section::Section;
 pub fn report(model: &SavedModel, data: Option<Labelled<'_>>, options: &Options) -> Result<String> {
     let found = Found::new(model);
     let judged = data.map(|data| Judged::new(&found, &data, options)).transpose()?;
+    let proof = Proof::of(&found, data.as_ref(), options)?;
     let name = options.data_name.as_deref();
     let mut sections = vec![overview::section(&found)];
     sections.extend(judged.as_ref().map(|judged| match judged {
@@ -55,13 +61,13 @@ pub fn report(model: &SavedModel, data: Option<Labelled<'_>>, options: &Options)
     sections.extend(scores::section(&found).or_else(|| Some(without_scores())));
     sections.extend(calibration::section(&found, judged_classes));
     sections.extend(support::section(&found));
-    sections.push(proofs::section(&found));
+    sections.push(proofs::section(&found, &proof));
     sections.extend(timings::section(&found));
     sections.push(reproduce::section(&found));
     let head = Head {
         title: options.title.clone().unwrap_or_else(|| model.estimator.clone()),
         lead: overview::lead(&found),
-        figures: overview::key_figures(&found),
+        figures: overview::key_figures(&found, &proof),
     };
     Ok(page(&head, &sections))
 }

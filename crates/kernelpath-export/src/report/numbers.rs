@@ -21,7 +21,7 @@ const BARS: usize = 25;
 pub(crate) fn section(found: &Found, judged: &JudgedNumbers, data_name: Option<&str>) -> Section {
     let mut section = Section::new("predictions", "Predictions against the truth");
     let rows = judged.truth.first().map_or(0, Vec::len);
-    section.say(&origin_in_words(judged.origin, rows, judged.left_out, data_name));
+    section.say_html(origin_in_words(judged.origin, rows, judged.left_out, data_name));
     if rows == 0 {
         return section;
     }
@@ -67,7 +67,7 @@ fn residuals(found: &Found, judged: &JudgedNumbers, section: &mut Section) {
         let fit = Fit::of(&judged.truth[m], &judged.predicted[m]);
         table.line([name(m), number(fit.r2), number(fit.absolute), number(fit.root_square), number(fit.bias)]);
     }
-    section.words += &table.html();
+    section.words += table.html();
     if outputs > MOST_TARGETS {
         section.say(&format!("Charts show the first {MOST_TARGETS} of {}.", counted(outputs, "target", "targets")));
     }
@@ -167,7 +167,7 @@ fn coverage(found: &Found, judged: &JudgedNumbers, section: &mut Section) {
         points.push(Point { x: tau, y: covered, error: 2.0 * error });
         table.line([number(tau), percent(covered), percent(error), number(pinball)]);
     }
-    section.words += &table.html();
+    section.words += table.html();
     let title = "Coverage of each level".to_string();
     let chart = LineChart {
         title: title.clone(),

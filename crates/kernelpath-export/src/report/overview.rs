@@ -1,22 +1,22 @@
 //! What was fitted, in a few words and figures.
 
-use std::fmt::Write as _;
-
 use kernelpath::{Arrangement, KernelFn, Outputs, Rows, Shape};
 use serde_json::Value;
 
 use crate::report::found::{Found, mean_and_error};
-use crate::report::proofs::{badge, returned_gap, status_of_returned};
+use crate::report::html::{Html, html};
+use crate::report::proofs::{returned_gap, status_of_returned};
+use crate::report::proved::Proof;
 use crate::report::scores::Means;
 use crate::report::section::Section;
 use crate::report::table::Table;
-use crate::report::text::{count, counted, escaped, isolated, label, number, percent, rough, seconds, shortened};
+use crate::report::text::{count, counted, label, number, percent, rough, seconds, shortened};
 
 /// Most classes, or columns, that are named.
 const MOST_NAMED: usize = 20;
 
-/// The sentence below the heading: HTML.
-pub(crate) fn lead(found: &Found) -> String {
+/// The sentence below the heading.
+pub(crate) fn lead(found: &Found) -> Html {
     let (name, _) = loss(found);
     let kernel = kernel(found.model.predictor.kernel());
     let (cs, gammas) = (found.cs(0).len(), found.gammas.len());
@@ -26,18 +26,15 @@ pub(crate) fn lead(found: &Found) -> String {
         (cs, gammas) => format!(", tuned over {} values of C and {} of γ", count(cs), count(gammas)),
     };
     let rows = found.rows().map_or_else(String::new, |n| format!(", trained on {}", counted(n, "row", "rows")));
-    format!("A {name} with {kernel}{tuned}{rows}.")
+    Html::text(&format!("A {name} with {kernel}{tuned}{rows}."))
 }
 
-/// The badge and the figures below the heading: HTML.
-pub(crate) fn key_figures(found: &Found) -> String {
-    let (text, is_good) = badge(found);
-    let (class, sign) = if is_good { ("good", "✓") } else { ("warn", "!") };
-    let mut out = format!("<p class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</p>", escaped(&text));
-    out += "<dl class=\"figures\">";
+/// The badge and the figures below the heading.
+pub(crate) fn key_figures(found: &Found, proof: &Proof) -> Html {
+    let mut figures = Html::default();
     let mut add = |name: &str, value: String, more: String| {
-        let more = if more.is_empty() { more } else { format!("<small>{}</small>", escaped(&more)) };
-        let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", escaped(name), escaped(&value));
+        let more = if more.is_empty() { Html::default() } else { html!("<small>{}</small>", Html::text(&more)) };
+        figures += html!("<div><dt>{}</dt><dd>{}{}</dd></div>", Html::text(name), Html::text(&value), more);
     };
     let machines = &found.model.machines;
     if let Some((mean, error)) = best_score(found) {
@@ -65,7 +62,7 @@ pub(crate) fn key_figures(found: &Found) -> String {
     if let Some(time) = found.float("fit_seconds_").or_else(parts) {
         add("Time of the fit", seconds(time), String::new());
     }
-    out + "</dl>"
+    html!("{}<dl class=\"figures\">{}</dl>", proof.badge(found), figures)
 }
 
 /// Rows or landmarks that the model predicts from.
@@ -95,9 +92,11 @@ pub(crate) fn section(found: &Found) -> Section {
     let model = found.model;
     let mut section = Section::new("model", "What was fitted");
     let (name, formula) = loss(found);
-    section.say(&format!(
-        "A {name} minimises C&nbsp;·&nbsp;Σ&nbsp;w<sub>i</sub>&nbsp;L(y<sub>i</sub>,&nbsp;f<sub>i</sub>) + \
-         ½&nbsp;β<sup>T</sup>Kβ over the coefficients β and the intercept b, where f = Kβ + b, with the loss {formula}."
+    section.say_html(html!(
+        "A {} minimises C&nbsp;·&nbsp;Σ&nbsp;w<sub>i</sub>&nbsp;L(y<sub>i</sub>,&nbsp;f<sub>i</sub>) + \
+         ½&nbsp;β<sup>T</sup>Kβ over the coefficients β and the intercept b, where f = Kβ + b, with the loss {}.",
+        Html::text(&name),
+        Html::isolated(&formula)
     ));
     let mut facts = Table::facts("The model");
     let mut add = |name: &str, text: String| facts.line([name.to_string(), text]);
@@ -132,10 +131,10 @@ pub(crate) fn section(found: &Found) -> Section {
         let how = if shifted { "columns are shifted and scaled" } else { "columns are scaled" };
         add("scaling", how.into());
     }
-    section.words += &facts.html();
-    section.words += &parameters(found).folded("All parameters");
+    section.words += facts.html();
+    section.words += parameters(found).folded("All parameters");
     if model.machines.len() > 1 {
-        section.words += &machines(found).folded("Each machine");
+        section.words += machines(found).folded("Each machine");
     }
     section
 }
@@ -189,7 +188,7 @@ fn arranged(arrangement: &Arrangement) -> String {
     }
 }
 
-/// The method in words, and its loss in a formula: HTML.
+/// The method in words, and its loss in a formula.
 fn loss(found: &Found) -> (String, String) {
     let first = found.model.machines.first();
     let (name, constant) = first.map_or(("", 0.0), |machine| (&machine.loss[..], machine.constant));
@@ -205,8 +204,8 @@ fn loss(found: &Found) -> (String, String) {
         "epsilon_insensitive" => ("support vector regression", format!("max(0, |y − f| − ε){}", with("ε"))),
         "squared" => ("kernel ridge regression", "(y − f)²".into()),
         "huber" => ("kernel Huber regression", format!("Huber’s of y − f{}", with("δ"))),
-        "expectile" => ("kernel expectile regression", format!("|τ − [y &lt; f]| (y − f)²{}", with("τ"))),
-        other => return ("kernel machine".into(), isolated(other)),
+        "expectile" => ("kernel expectile regression", format!("|τ − [y < f]| (y − f)²{}", with("τ"))),
+        other => return ("kernel machine".into(), other.into()),
     };
     (name.to_string(), formula)
 }

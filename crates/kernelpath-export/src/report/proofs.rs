@@ -6,6 +6,7 @@ use kernelpath::{Machine, Status};
 
 use crate::report::chart::{Cell, Figure, HeatMap};
 use crate::report::found::{Found, Grid};
+use crate::report::proved::Proof;
 use crate::report::section::Section;
 use crate::report::table::Table;
 use crate::report::text::{count, counted, digits, number, rough};
@@ -59,11 +60,11 @@ impl Verdict {
 }
 
 /// The certificates.
-pub(crate) fn section(found: &Found) -> Section {
+pub(crate) fn section(found: &Found, proof: &Proof) -> Section {
     let mut section = Section::new("certificates", "Certificates");
     section.say(
         "Every model comes with two numbers: the value P of its objective, and a bound D that no choice of coefficients \
-         and intercept can get below. The gap (P&nbsp;−&nbsp;D)&nbsp;/&nbsp;max(|P|,&nbsp;|D|) is therefore at least the \
+         and intercept can get below. The gap (P − D) / max(|P|, |D|) is therefore at least the \
          distance to the optimum, relative to the objective. It is computed in double precision, for the loss itself, by \
          code that knows nothing of the solver, and it holds for whatever the solver returned. It proves that the \
          optimisation is finished; it says nothing about how well the model predicts, which the scores of held-out rows \
@@ -73,7 +74,8 @@ pub(crate) fn section(found: &Found) -> Section {
         None => section.say("The gaps of the path are not in this model; the table has those of the returned model."),
         Some(verdict) => section.say(&in_words(&verdict, found.tol())),
     }
-    section.words += &machines(found).html();
+    section.words += machines(found).html();
+    proof.explain(found, &mut section);
     if let (Some(gaps), Some(status)) = (found.gaps(), found.status())
         && gaps.values().len() == status.values().len()
     {
@@ -108,24 +110,28 @@ fn in_words(verdict: &Verdict, tol: f64) -> String {
     )
 }
 
-/// The certificate of each machine of the returned model, the worst first.
+/// The certificate of each machine of the returned model, as it is recorded.
 fn machines(found: &Found) -> Table {
-    let machines = &found.model.machines;
-    let parts = |machine: &Machine| {
-        let [primal, dual] = [machine.primal, machine.dual].map(|value| digits(value, 7));
-        let [gap, noise] = [machine.gap, machine.noise].map(rough);
-        [primal, dual, gap, noise, machine.status.replace('_', " ")]
+    let parts = |m: &Machine| (m.primal, m.dual, m.gap, m.noise, m.status.replace('_', " "));
+    let rows: Vec<_> = found.model.machines.iter().map(parts).collect();
+    machine_table(found, "The returned model, as recorded", &rows)
+}
+
+/// P, D, gap, noise and status of each machine, the worst first.
+pub(crate) fn machine_table(found: &Found, caption: &str, machines: &[(f64, f64, f64, f64, String)]) -> Table {
+    let parts = |(primal, dual, gap, noise, status): &(f64, f64, f64, f64, String)| {
+        [digits(*primal, 7), digits(*dual, 7), rough(*gap), rough(*noise), status.clone()]
     };
     let names = ["objective P", "lower bound D", "gap", "noise of the gap", "status"];
-    if let [only] = &machines[..] {
-        let mut table = Table::facts("The returned model");
+    if let [only] = machines {
+        let mut table = Table::facts(caption);
         names.into_iter().zip(parts(only)).for_each(|(name, text)| table.line([name.to_string(), text]));
         return table;
     }
-    let mut table = Table::new("The returned model", [&["machine"], &names[..]].concat());
+    let mut table = Table::new(caption, [&["machine"], &names[..]].concat());
     let mut order: Vec<usize> = (0..machines.len()).collect();
     if machines.len() > MOST_MACHINES {
-        let badness = |m: &usize| if machines[*m].gap.is_nan() { f64::INFINITY } else { machines[*m].gap };
+        let badness = |m: &usize| if machines[*m].2.is_nan() { f64::INFINITY } else { machines[*m].2 };
         order.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
         order.truncate(MOST_MACHINES);
     }

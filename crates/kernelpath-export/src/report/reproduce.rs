@@ -1,13 +1,11 @@
 //! The call that fits the same model again.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use crate::report::command::command;
 use crate::report::found::Found;
+use crate::report::html::{Html, html};
 use crate::report::section::Section;
-use crate::report::text::escaped;
 
 /// Most values of a list that is written out.
 const MOST_VALUES: usize = 100;
@@ -49,17 +47,16 @@ pub(crate) fn section(found: &Found) -> Section {
          are drawn from the seed, by Python and by the command line in their own ways: use the one that made the model.",
     );
     let (code, unknown) = python(found);
-    let _ = write!(section.words, "<h3>Python</h3><pre><code>{}</code></pre>", escaped(&code));
+    section.words += html!("<h3>Python</h3><pre><code>{}</code></pre>", Html::text(&code));
     if !unknown.is_empty() {
         let names = unknown.join(", ");
-        let text = format!("Not known to this file, but for their texts: {names}. Set them as they were.");
-        let _ = write!(section.words, "<p class=\"note\">{}</p>", escaped(&text));
+        section.note("note", &format!("Not known to this file, but for their texts: {names}. Set them as they were."));
     }
     if let Some(command) = command(found) {
-        let _ = write!(section.words, "<h3>Command line</h3><pre><code>{}</code></pre>", escaped(&command));
+        section.words += html!("<h3>Command line</h3><pre><code>{}</code></pre>", Html::text(&command));
     }
     if found.model.predictor.scaling.is_some() {
-        section.words += "<p class=\"note\">The model scales the columns itself: add --scale as it was.</p>";
+        section.note("note", "The model scales the columns itself: add --scale as it was.");
     }
     section
 }
@@ -112,9 +109,18 @@ fn literal(value: &Value) -> Option<String> {
         }
         Value::Object(object) => match object.get("float").and_then(Value::as_str) {
             Some(name @ ("nan" | "inf" | "-inf")) => format!("float(\"{name}\")"),
-            _ => return None,
+            _ => entries(object.get("items")?.as_array()?)?,
         },
     })
+}
+
+/// A dictionary, such as the weights of classes.
+fn entries(items: &[Value]) -> Option<String> {
+    if items.len() > MOST_VALUES {
+        return None;
+    }
+    let entry = |item: &Value| Some(format!("{}: {}", literal(item.get(0)?)?, literal(item.get(1)?)?));
+    Some(format!("{{{}}}", items.iter().map(entry).collect::<Option<Vec<_>>>()?.join(", ")))
 }
 
 /// The first, the last and the number of values, if these rise or fall by the same factor up to the last digits.
@@ -140,6 +146,7 @@ mod tests {
         assert_eq!(literal(&json!([1.0, 2.0, 4.5])).unwrap(), "[1.0, 2.0, 4.5]");
         assert_eq!(literal(&json!({ "float": "inf" })).unwrap(), "float(\"inf\")");
         assert_eq!(literal(&json!("a\"b")).unwrap(), "\"a\\\"b\"");
+        assert_eq!(literal(&json!({ "items": [[1, 2.5], ["a", 1]] })).unwrap(), "{1: 2.5, \"a\": 1}");
         assert_eq!(literal(&json!(true)).unwrap(), "True");
         assert_eq!(literal(&json!((0..1000).map(|k| k * k).collect::<Vec<_>>())), None);
     }

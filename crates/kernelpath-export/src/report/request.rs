@@ -1,28 +1,19 @@
 //! What a report is made of, beside the model.
 
-use kernelpath::{Hardware, LabelValue, Rows};
+use kernelpath::{Control, Hardware, Rows};
+
+pub use kernelpath::Truth;
 
 /// Rows, and what is true of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Labelled<'a> {
     /// The rows, with the columns that the model was trained on.
     pub x: Rows<'a>,
-    /// What is true of each row.
+    /// What is true of each row: a label for a classifier; for a regressor numbers, one for each target, or one that all
+    /// quantiles are compared with.
     pub truth: Truth<'a>,
-}
-
-/// What is true of some rows.
-#[derive(Debug, Clone, Copy)]
-pub enum Truth<'a> {
-    /// A label for each row, for a classifier.
-    Labels(&'a [LabelValue]),
-    /// Numbers, row after row, for a regressor: one for each target, or one that all quantiles are compared with.
-    Numbers {
-        /// Numbers of each row.
-        columns: usize,
-        /// The numbers.
-        values: &'a [f64],
-    },
+    /// The weights of the rows, by which those of the fit are known again; `None`: all 1. Figures do not count them.
+    pub weights: Option<&'a [f64]>,
 }
 
 /// How the page is made.
@@ -34,4 +25,6 @@ pub struct Options {
     pub data_name: Option<String>,
     /// Where predictions for the data are computed.
     pub hardware: Hardware,
+    /// Stops the work from another thread.
+    pub control: Control,
 }

@@ -7,7 +7,7 @@ use crate::report::edge::edge;
 use crate::report::found::{Found, Grid, mean_and_error};
 use crate::report::section::Section;
 use crate::report::table::{Table, thinned};
-use crate::report::text::{count, counted, digits, escaped, number, rough};
+use crate::report::text::{count, counted, digits, number, rough};
 
 /// Most lines of a chart.
 pub(crate) const MOST_CURVES: usize = 8;
@@ -76,11 +76,11 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
         "Every model was scored on rows that it had not seen, {}. The line is the mean {}, the band one standard error \
          of that mean to either side, and the mark the chosen C. Higher is better.",
         folds_in_words(found, means.folds()),
-        escaped(&score)
+        score
     ));
     section.say(&rule(found));
     if let Some(warning) = edge(found, &means) {
-        let _ = write!(section.words, "<p class=\"warn\">{}</p>", escaped(&warning));
+        section.note("warn", &warning);
     }
     section.figures.push(curves(found, &means, &score));
     if found.gammas.len() > 1 {

@@ -1,8 +1,7 @@
 //! Tables: the numbers behind a chart.
 
-use std::fmt::Write;
-
-use crate::report::text::{count, escaped, shortened};
+use crate::report::html::{Html, html};
+use crate::report::text::{count, shortened};
 
 /// Most lines of a table.
 pub(crate) const MOST_LINES: usize = 200;
@@ -51,39 +50,35 @@ impl Table {
     }
 
     /// The table, wide ones in a box that scrolls.
-    pub fn html(&self) -> String {
-        let caption = escaped(&self.caption);
-        let mut out = format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table{}><caption>{caption}\
-             </caption><thead><tr>",
-            if self.is_facts { " class=\"facts\"" } else { "" }
+    pub fn html(&self) -> Html {
+        let caption = Html::text(&self.caption);
+        let class = Html::own(if self.is_facts { " class=\"facts\"" } else { "" });
+        let head: Html =
+            self.head.iter().map(|heading| html!("<th scope=\"col\">{}</th>", Html::text(heading))).collect();
+        let cell = |(place, cell): (usize, &String)| {
+            let cell = Html::text(&shortened(cell, LONGEST));
+            if place == 0 { html!("<th scope=\"row\"><bdi>{}</bdi></th>", cell) } else { html!("<td>{}</td>", cell) }
+        };
+        let line = |line: &Vec<String>| html!("<tr>{}</tr>", line.iter().enumerate().map(cell).collect::<Html>());
+        let lines: Html = self.lines.iter().map(line).collect();
+        let mut out = html!(
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table{}><caption>{}</caption>\
+             <thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+            caption,
+            class,
+            caption,
+            head,
+            lines
         );
-        for heading in &self.head {
-            let _ = write!(out, "<th scope=\"col\">{}</th>", escaped(heading));
-        }
-        out.push_str("</tr></thead><tbody>");
-        for line in &self.lines {
-            out.push_str("<tr>");
-            for (place, cell) in line.iter().enumerate() {
-                let cell = escaped(&shortened(cell, LONGEST));
-                let _ = if place == 0 {
-                    write!(out, "<th scope=\"row\"><bdi>{cell}</bdi></th>")
-                } else {
-                    write!(out, "<td>{cell}</td>")
-                };
-            }
-            out.push_str("</tr>");
-        }
-        out.push_str("</tbody></table></div>");
         if self.left_out > 0 {
-            let _ = write!(out, "<p class=\"note\">{} more lines are left out.</p>", count(self.left_out));
+            out += html!("<p class=\"note\">{} more lines are left out.</p>", Html::text(&count(self.left_out)));
         }
         out
     }
 
     /// The table behind a line that opens it.
-    pub fn folded(&self, summary: &str) -> String {
-        format!("<details><summary>{}</summary>{}</details>", escaped(summary), self.html())
+    pub fn folded(&self, summary: &str) -> Html {
+        html!("<details><summary>{}</summary>{}</details>", Html::text(summary), self.html())
     }
 }
 

@@ -35,9 +35,9 @@ pub(crate) fn section(found: &Found) -> Option<Section> {
     }
     let mut section = Section::new("time", "Time and memory");
     if found.is_true("timed_out_") {
-        section.words += "<p class=\"warn\">The time budget ended the fit: some models were not run.</p>";
+        section.note("warn", "The time budget ended the fit: some models were not run.");
     }
-    section.words += &table.html();
+    section.words += table.html();
     section.figures.extend(chart(found, kernel, path));
     Some(section)
 }

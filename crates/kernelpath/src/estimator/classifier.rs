@@ -21,6 +21,7 @@ use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
 use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::calibrate::Method;
+use crate::model::file::document::json_of_label;
 use crate::model::label_value::LabelValue;
 use crate::model::probabilities::Odds;
 use crate::model::training_rows::{TrainingRows, Truth};
@@ -219,8 +220,9 @@ impl Classifier {
             ClassWeights::Equal => Value::Null,
             ClassWeights::Balanced => json!("balanced"),
             ClassWeights::Named(named) => {
-                let texts: Vec<String> = named.iter().map(|(label, weight)| format!("{label}: {weight}")).collect();
-                json!({ "repr": format!("{{{}}}", texts.join(", ")) })
+                let items: Vec<Value> =
+                    named.iter().map(|(label, weight)| json!([json_of_label(label), weight])).collect();
+                json!({ "items": items })
             }
         };
         let (estimator, loss) = self.names();

@@ -8,6 +8,7 @@ pub(crate) mod fitted_classifier;
 pub(crate) mod function;
 pub(crate) mod label;
 pub(crate) mod options;
+pub(crate) mod proving;
 pub(crate) mod quantiles;
 pub(crate) mod regressor;
 pub(crate) mod saving;

@@ -18,7 +18,7 @@ use crate::model::label_value::LabelValue;
 use crate::numeric::parallel;
 
 /// Rows that are hashed by one thread at a time. The digest depends on it.
-const BLOCK: usize = 1024;
+const HASHED_ROWS: usize = 1024;
 
 /// What stands before a number, and before a text, among labels.
 const NUMBER: [u8; 1] = [0];
@@ -67,6 +67,12 @@ impl TrainingRows {
         self.rows
     }
 
+    /// Whether rows have these values, whatever is true of them.
+    pub fn are_values_of<'a>(&self, x: impl Into<Rows<'a>>) -> bool {
+        let x = x.into();
+        x.nrows() == self.rows && of_values(&x) == self.values
+    }
+
     /// What differs between these rows and those of a fit, in words; `None` if nothing does.
     pub fn difference(&self, trained: &Self) -> Option<String> {
         if self.rows != trained.rows {
@@ -105,7 +111,7 @@ fn of_values(x: &Rows) -> Hash {
     let rows = x.nrows();
     let block = |first: usize| -> Hash {
         let mut hasher = Sha256::new();
-        for row in first..(first + BLOCK).min(rows) {
+        for row in first..(first + HASHED_ROWS).min(rows) {
             x.for_each_nonzero(row, |column, value| {
                 hasher.update((row as u64).to_le_bytes());
                 hasher.update((column as u64).to_le_bytes());
@@ -115,7 +121,7 @@ fn of_values(x: &Rows) -> Hash {
         hasher.finalize().into()
     };
     let mut all = Sha256::new();
-    parallel::map((0..rows).step_by(BLOCK), block).iter().for_each(|block| all.update(block));
+    parallel::map((0..rows).step_by(HASHED_ROWS), block).iter().for_each(|block| all.update(block));
     all.finalize().into()
 }
 

@@ -3,6 +3,7 @@
 use crate::report::chart::frame::{Frame, WIDTH};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::svg::Svg;
+use crate::report::html::Html;
 
 const HEIGHT: f64 = 200.0;
 
@@ -28,7 +29,7 @@ pub(crate) struct BarChart {
 
 impl BarChart {
     /// The drawing.
-    pub fn draw(&self, summary: &str) -> String {
+    pub fn draw(&self, summary: &str) -> Html {
         let mut svg = Svg::default();
         let x = Scale::linear(self.bars.iter().flat_map(|bar| [bar.from, bar.to]));
         let y = Scale::linear(self.bars.iter().map(|bar| bar.height).chain([0.0]));

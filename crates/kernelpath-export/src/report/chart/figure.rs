@@ -1,9 +1,8 @@
 //! A chart on the page: heading, drawing, legend, and the table behind it.
 
-use std::fmt::Write;
-
+use crate::report::html::{Html, html};
 use crate::report::table::Table;
-use crate::report::text::{escaped, shortened};
+use crate::report::text::shortened;
 
 /// Most characters of a name in a legend.
 const LONGEST: usize = 40;
@@ -14,10 +13,10 @@ pub(crate) struct Figure {
     /// The heading.
     pub title: String,
     /// The drawing, an element.
-    pub drawing: String,
+    pub drawing: Html,
     /// The class of each mark, and what it stands for.
     pub legend: Vec<(String, String)>,
-    /// What is not shown, or how to read the chart; plain text.
+    /// What is not shown, or how to read the chart.
     pub note: String,
     /// The numbers.
     pub table: Table,
@@ -25,24 +24,22 @@ pub(crate) struct Figure {
 
 impl Figure {
     /// As an element of the page.
-    pub fn html(&self) -> String {
-        let title = escaped(&self.title);
-        let mut out = format!("<figure><figcaption>{title}</figcaption>{}", self.drawing);
+    pub fn html(&self) -> Html {
+        let key = |(class, name): &(String, String)| {
+            let name = Html::text(&shortened(name, LONGEST));
+            html!("<li><i class=\"key {}\"></i><bdi>{}</bdi></li>", Html::text(class), name)
+        };
+        let mut out = html!("<figure><figcaption>{}</figcaption>{}", Html::text(&self.title), self.drawing);
         if !self.legend.is_empty() {
-            out.push_str("<ul class=\"legend\">");
-            for (class, name) in &self.legend {
-                let name = escaped(&shortened(name, LONGEST));
-                let _ = write!(out, "<li><i class=\"key {class}\"></i><bdi>{name}</bdi></li>");
-            }
-            out.push_str("</ul>");
+            out += html!("<ul class=\"legend\">{}</ul>", self.legend.iter().map(key).collect::<Html>());
         }
         if !self.note.is_empty() {
-            let _ = write!(out, "<p class=\"note\">{}</p>", escaped(&self.note));
+            out += html!("<p class=\"note\">{}</p>", Html::text(&self.note));
         }
         if !self.table.is_empty() {
-            out.push_str(&self.table.folded("The numbers"));
+            out += self.table.folded("The numbers");
         }
-        out.push_str("</figure>");
+        out += html!("</figure>");
         out
     }
 }

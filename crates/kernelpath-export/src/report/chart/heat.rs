@@ -2,6 +2,7 @@
 
 use crate::report::chart::frame::{CHARACTER, WIDTH};
 use crate::report::chart::svg::{Anchor, Svg};
+use crate::report::html::Html;
 use crate::report::text::shortened;
 
 /// Most characters of the name of a row.
@@ -44,7 +45,7 @@ pub(crate) struct HeatMap {
 
 impl HeatMap {
     /// The drawing.
-    pub fn draw(&self, summary: &str) -> String {
+    pub fn draw(&self, summary: &str) -> Html {
         let mut svg = Svg::default();
         let names: Vec<String> = self.rows.iter().map(|name| shortened(name, LONGEST)).collect();
         let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);

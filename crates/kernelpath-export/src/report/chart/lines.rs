@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::report::chart::frame::{Frame, WIDTH};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::svg::Svg;
+use crate::report::html::Html;
 use crate::report::text::{number, rough};
 
 const HEIGHT: f64 = 240.0;
@@ -49,7 +50,7 @@ pub(crate) struct LineChart {
 
 impl LineChart {
     /// The drawing, and the class and name of each line.
-    pub fn draw(&self, summary: &str) -> (String, Vec<(String, String)>) {
+    pub fn draw(&self, summary: &str) -> (Html, Vec<(String, String)>) {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let reach = |p: &Point| if p.error.is_finite() { p.error } else { 0.0 };
         let mut svg = Svg::default();

@@ -2,6 +2,7 @@
 
 use crate::report::chart::frame::WIDTH;
 use crate::report::chart::svg::{Anchor, Svg};
+use crate::report::html::Html;
 use crate::report::text::percent;
 
 const HEIGHT: f64 = 34.0;
@@ -10,7 +11,7 @@ const HEIGHT: f64 = 34.0;
 const NAMED: f64 = 44.0;
 
 /// The drawing of shares that sum to 1, each with its name and what it says to the pointer, and the legend.
-pub(crate) fn strip(title: &str, shares: &[(&str, f64, String)]) -> (String, Vec<(String, String)>) {
+pub(crate) fn strip(title: &str, shares: &[(&str, f64, String)]) -> (Html, Vec<(String, String)>) {
     let mut svg = Svg::default();
     let (mut left, mut legend, mut summary) = (0.0, Vec::new(), Vec::new());
     for (k, (name, share, tip)) in shares.iter().enumerate() {

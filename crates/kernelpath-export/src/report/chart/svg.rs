@@ -1,13 +1,11 @@
 //! The parts of a drawing.
 
-use std::fmt::Write;
-
-use crate::report::text::escaped;
+use crate::report::html::{Html, html};
 
 /// A drawing in the making.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Svg {
-    body: String,
+    body: Html,
 }
 
 /// Where a text is anchored.
@@ -24,35 +22,34 @@ pub(crate) enum Anchor {
 impl Svg {
     /// A straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let ((x1, y1), (x2, y2)) = (from, to);
-        let _ = write!(
-            self.body,
-            "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
-            short(x1),
-            short(y1),
-            short(x2),
-            short(y2)
-        );
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
+        let class = Html::text(class);
+        self.body += html!("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>", class, x1, y1, x2, y2);
     }
 
     /// A rectangle; `tip` is shown while the pointer is on it.
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), tip: Option<&str>) {
-        let _ = write!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
+        self.body += html!(
+            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}",
+            Html::text(class),
             short(x),
             short(y),
             short(width.max(0.0)),
-            short(height.max(0.0))
+            short(height.max(0.0)),
+            end("rect", tip)
         );
-        self.end("rect", tip);
     }
 
     /// A disc.
     pub fn circle(&mut self, class: &str, (x, y): (f64, f64), radius: f64, tip: Option<&str>) {
-        let (x, y) = (short(x), short(y));
-        let _ = write!(self.body, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{}\"", short(radius));
-        self.end("circle", tip);
+        self.body += html!(
+            "<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"{}\"{}",
+            Html::text(class),
+            short(x),
+            short(y),
+            short(radius),
+            end("circle", tip)
+        );
     }
 
     /// A line through points.
@@ -65,37 +62,48 @@ impl Svg {
         self.outline(class, points, "Z");
     }
 
-    fn outline(&mut self, class: &str, points: &[(f64, f64)], end: &str) {
-        let _ = write!(self.body, "<path class=\"{class}\" d=\"");
-        for (k, (x, y)) in points.iter().enumerate() {
-            let _ = write!(self.body, "{}{},{}", if k == 0 { 'M' } else { 'L' }, short(*x), short(*y));
-        }
-        let _ = write!(self.body, "{end}\"/>");
+    fn outline(&mut self, class: &str, points: &[(f64, f64)], end: &'static str) {
+        let place = |(k, (x, y)): (usize, &(f64, f64))| {
+            html!("{}{},{}", Html::own(if k == 0 { "M" } else { "L" }), short(*x), short(*y))
+        };
+        let places: Html = points.iter().enumerate().map(place).collect();
+        self.body += html!("<path class=\"{}\" d=\"{}{}\"/>", Html::text(class), places, Html::own(end));
     }
 
     /// A text.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
-        let anchor = match anchor {
+        let anchor = Html::own(match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
-        };
-        let (x, y, text) = (short(x), short(y), escaped(text));
-        let _ = write!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>");
-    }
-
-    fn end(&mut self, element: &str, tip: Option<&str>) {
-        let _ = match tip {
-            None => write!(self.body, "/>"),
-            Some(tip) => write!(self.body, "><title>{}</title></{element}>", escaped(tip)),
-        };
+        });
+        self.body += html!(
+            "<text class=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>",
+            Html::text(class),
+            short(x),
+            short(y),
+            anchor,
+            Html::text(text)
+        );
     }
 
     /// The drawing as an element of a page, described by `summary` to those who do not see it.
-    pub fn element(&self, size: (f64, f64), title: &str, summary: &str) -> String {
-        let (width, height) = (short(size.0), short(size.1));
-        let label = escaped(&format!("{title}. {summary}"));
-        format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{}</svg>", self.body)
+    pub fn element(&self, size: (f64, f64), title: &str, summary: &str) -> Html {
+        html!(
+            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>",
+            short(size.0),
+            short(size.1),
+            Html::text(&format!("{title}. {summary}")),
+            self.body
+        )
+    }
+}
+
+/// The end of an element, with what it says to the pointer.
+fn end(element: &'static str, tip: Option<&str>) -> Html {
+    match tip {
+        None => html!("/>"),
+        Some(tip) => html!("><title>{}</title></{}>", Html::text(tip), Html::own(element)),
     }
 }
 
@@ -118,6 +126,6 @@ mod tests {
             &quot;q&quot;\"><path class=\"a\" d=\"M0,1L2.2,0\"/><rect class=\"b\" x=\"0\" y=\"1\" width=\"0\" \
             height=\"4\"><title>1 &lt; 2</title></rect><text class=\"c\" x=\"1\" y=\"2\" text-anchor=\"end\">\
             a&amp;b</text></svg>";
-        assert_eq!(svg.element((10.0, 20.0), "Title", "Text \"q\""), expected);
+        assert_eq!(&*svg.element((10.0, 20.0), "Title", "Text \"q\""), expected);
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::file::container::{Container, Described, LENGTH_BYTES, header_length, read_header, split};
 use crate::model::file::{read, write};
 use crate::model::saved::SavedModel;
+use crate::shown::shown;
 
 impl SavedModel {
     /// The bytes of a model file. Equal models have equal bytes.
@@ -121,7 +122,7 @@ fn failed(path: &Path, doing: &'static str, error: &io::Error) -> Error {
 /// The error, with the name of the file.
 fn named(error: Error, path: &Path) -> Error {
     match error {
-        Error::File { problem, .. } => Error::File { file: path.display().to_string(), problem },
+        Error::File { problem, .. } => Error::File { file: shown(&path.to_string_lossy()).into_owned(), problem },
         other => other,
     }
 }
