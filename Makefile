@@ -83,11 +83,12 @@ fuzz: tools ## throw random files at the readers, with sanitizers, FUZZ_SECONDS=
 	  cargo +nightly fuzz run $$target fuzz/work/$$target fuzz/corpus/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 || exit 1; done
 
-lint: $(BUILT) ## formatting, clippy, ruff, mypy, stubs against the built module
+lint: $(BUILT) ## formatting, clippy, rustdoc, ruff, mypy, stubs against the built module
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
 	  { echo "rustfmt or clippy is missing. Install: rustup component add rustfmt clippy"; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --release --workspace --no-deps
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy

@@ -9,7 +9,7 @@ pub trait Entry: Zeroable + Default + Send + Sync + 'static {
     fn wide(self) -> f64;
     /// From double precision.
     fn narrow(value: f64) -> Self;
-    /// Whether this precision rounds so much that a stored number needs a [correction](residue).
+    /// Whether this precision rounds so much that a stored number needs a correction in units far below its own rounding.
     const IS_ROUGH: bool;
     /// Stored numbers and their corrections, by their precision.
     fn numbers<'a>(values: &'a [Self], residues: &'a [i16]) -> Numbers<'a>;

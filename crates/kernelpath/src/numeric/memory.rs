@@ -4,7 +4,7 @@
 //!
 //! 1. A fit is planned: what it will take is compared with what is [`available`] before anything is allocated.
 //! 2. Large blocks (the kernel matrix, features, factors, eigenvectors) are taken by the functions of this module,
-//!    which return an error, and which leave [`CUSHION`] bytes of a limit of the process to others.
+//!    which return an error, and which leave a cushion (`CUSHION` bytes) of a limit of the process to others.
 //! 3. Vectors with one number per row are taken by `Vec`, which cannot report a failure. They are counted in the plan,
 //!    and live off that cushion.
 
