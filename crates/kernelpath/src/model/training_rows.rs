@@ -110,13 +110,16 @@ fn bytes(value: f64) -> [u8; 8] {
 fn of_values(x: &Rows) -> Hash {
     let rows = x.nrows();
     let block = |first: usize| -> Hash {
-        let mut hasher = Sha256::new();
+        let (mut hasher, mut of_row) = (Sha256::new(), Vec::new());
         for row in first..(first + HASHED_ROWS).min(rows) {
+            // One call a row: a call for each number would take longer than the hash.
+            of_row.clear();
             x.for_each_nonzero(row, |column, value| {
-                hasher.update((row as u64).to_le_bytes());
-                hasher.update((column as u64).to_le_bytes());
-                hasher.update(bytes(value));
+                of_row.extend((row as u64).to_le_bytes());
+                of_row.extend((column as u64).to_le_bytes());
+                of_row.extend(bytes(value));
             });
+            hasher.update(&of_row);
         }
         hasher.finalize().into()
     };
