@@ -4,8 +4,9 @@ from importlib.metadata import version
 
 from kernelpath._devices import devices, show_versions
 from kernelpath._edge import GridEdgeWarning
-from kernelpath._files import from_libsvm, load, to_libsvm, to_onnx
+from kernelpath._files import from_libsvm, load, save, to_libsvm, to_onnx
 from kernelpath._indefinite import IndefiniteKernelWarning
+from kernelpath._report import report
 from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
 from kernelpath.nystrom import NystromFeatures
 from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
@@ -23,6 +24,8 @@ __all__ = [
     "devices",
     "from_libsvm",
     "load",
+    "report",
+    "save",
     "show_versions",
     "to_libsvm",
     "to_onnx",

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
+from kernelpath._at_once import at_once
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from kernelpath._columns import TIMES, check_container, columns_named, named, not_numbers
+from kernelpath._columns import columns_named, named
 from kernelpath._edge import GridEdgeWarning, edge
 from kernelpath._files import ModelFilesMixin
 from kernelpath._folds import Folds, among_rows, make_folds, spread
@@ -30,6 +30,8 @@ from kernelpath._parameters import RECORDED
 from kernelpath._progress import ProgressLine, Watch
 from kernelpath._report import ReportMixin
 from kernelpath._results import NOT_RUN, FoldScores, cv_results, path_table, shortfall
+from kernelpath._rows import checked_rows, checked_training, is_matrix, scaled
+from kernelpath._saved import STATE
 from kernelpath._scoring import Scorer, make_scorer
 from kernelpath._settings import KERNELS_WITHOUT_GAMMA, Grid, Settings, called, is_changed, n_threads
 from kernelpath._tuning import HeldOut, Maps, check_tunable, nothing_to_choose
@@ -58,6 +60,9 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
 
     # The digests of the rows of the fit; set by `fit`. Files of format 1 have none.
     _training: str
+
+    # The kernel, where it is a function; set by `fit`. What is predicted does not depend on the parameter.
+    _function: Callable[[Any, Any], Any] | None = None
 
     # Subtracted from each column of X, and what it is then multiplied with: of models that another program scaled.
     _scaling: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -119,6 +124,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
+    @at_once(STATE | {RECORDED})
     @with_callbacks
     def fit(
         self: _Self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, low_rank: bool | None = None
@@ -130,7 +136,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the symmetric matrix K(X, X) of shape (n_samples, n_samples), dense, when
             ``kernel="precomputed"``. float32 and float64 arrays are read in place, in any memory order, and so is a
-            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense. Arrays
+            sparse matrix in CSR format; other sparse formats are converted to it. Nothing sparse is made dense. For a
+            kernel that is a function, X may be a list or an array of objects, which are not made numbers. Arrays
             that are read in place must not change before the fit ends: what it returns if another thread writes to
             them is undefined.
         y : array-like of shape (n_samples,), or (n_samples, n_targets) for `KernelSVR` and `KernelRegressor`
@@ -157,7 +164,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         weight = checked_weights(sample_weight, n_rows)
         if groups is not None:
             check_consistent_length(y, groups)
-        training = digests(X, y, weight)
+        training = None if X.dtype == object else digests(X, y, weight)
         rows, X, y, weight = without_zeros(X, y, weight, self._is_precomputed())
         cv = self.cv
         if rows is not None:
@@ -165,13 +172,13 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             groups = None if groups is None else np.asarray(groups)[rows]
         machines = self._make_machines(y, weight, settings)
         self._parts = machines.parts
-        for name in ("_scaling", RECORDED):  # of a file that was read
-            self.__dict__.pop(name, None)
         Cs = settings.Cs(len(y))
         folds, seed = self._randomised(cv, X, y, groups)
         check_tunable(folds, len(Cs), settings.n_gammas, len(y), settings.selection, scorer)
         self._check_folds(machines, folds, settings)
-        matrix = called(self.kernel, X, X) if callable(self.kernel) else X
+        if callable(self.kernel):
+            self._function = self.kernel
+        matrix = X if self._function is None else called(self._function, X, X)
 
         line = ProgressLine(type(self).__name__) if self.verbose else None
         callbacks = FitTasks.of(self, given, targets, sample_weight, settings.n_gammas)
@@ -183,6 +190,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             )
         if fit.places is None:
             raise nothing_to_choose(fit.timed_out, settings.time_budget, scorer)
+        self._look_at(fit)
 
         left_out = weight if folds == "loo" and scorer is None else None
         self._keep_paths(fit, [Cs * task.c_factor for task in machines.tasks], folds, left_out)
@@ -199,7 +207,8 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self._keep_basis(fit.nystrom(gamma), settings, X, rows)
         self._keep_model(fit, X, y, rows)
         self._learned = learned(machines, fit, self.C_)
-        self._training = training
+        if training is not None:
+            self._training = training
         self._keep_oof(fit, rows, n_rows)
         self._keep_probabilities(fit, rows, n_rows)
         self.fit_seconds_ = time.perf_counter() - started
@@ -302,13 +311,18 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
                     f"{asked} needs the whole kernel matrix, which low_rank=True does without: use {instead}"
                 )
 
+    def _look_at(self, fit: _core.Fit) -> None:
+        """All models of a fit, of which only the chosen one is kept."""
+        return
+
     def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         """Probabilities of the held-out rows, and what predicts others, for estimators that have them."""
         return
 
     def _decision_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Values f(x) = Σᵢ βᵢ k(xᵢ, x) + b, shape (n_samples, n_losses)."""
-        check_is_fitted(self)
+        if "_kernel" not in vars(self):  # asking scikit-learn takes longer than the prediction of a row
+            check_is_fitted(self)
         rows = self._checked_rows(X)
         try:
             return self._expansion(rows)
@@ -319,10 +333,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         """Values f of rows; `columns` are the support vectors' in a precomputed matrix, unless it has all."""
         X = self._scaled(X)
         if self._kernel["kernel"] == "precomputed":
-            if callable(self.kernel):
-                X = called(self.kernel, X, self.support_vectors_)
-            else:
+            if self._function is None:
                 X = X[:, self.support_ if columns is None else columns]
+            else:
+                X = called(self._function, X, self.support_vectors_)
         vectors = np.empty((0, 0)) if self._kernel["kernel"] == "precomputed" else self.support_vectors_
         threads = n_threads(self.n_jobs)
         return _core.decision(
@@ -334,10 +348,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         return scaled(X, *self._scaling) if hasattr(self, "_scaling") else X
 
     def _checked_rows(self, X: Any) -> Any:
-        return _numeric(self, X, reset=False)
+        return checked_rows(self, X)
 
     def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
-        return _numeric(self, X, y, reset=reset)
+        return checked_training(self, X, y, reset=reset)
 
     def _randomised(self, cv: Any, X: Any, y: Any, groups: Any) -> tuple[Folds, int]:
         """Folds, and the seed of the bandwidth rule, both from `random_state`."""
@@ -348,13 +362,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         return make_folds(cv, X, y, groups, self._splitter, splitter_state), seed
 
     def _is_precomputed(self) -> bool:
-        """Whether X is the kernel matrix: not so for a callable kernel, whose matrix only Rust sees as X."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        """Whether X of a fit is the kernel matrix: not so for a callable kernel, whose matrix only Rust sees as X."""
+        return is_matrix(self.kernel)
 
     def _keep_basis(self, basis: _core.Nystrom | None, settings: Settings, X: Any, rows: Any) -> None:
-        for name in ("landmarks_", "landmark_indices_", "rank_", "approximation_"):
-            if hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
         if basis is not None and settings.low_rank is not None:
             indices = basis.indices
             self.landmark_indices_ = indices if indices is None or rows is None else rows[indices]
@@ -429,7 +440,6 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         """Out-of-fold values, NaN for rows of weight 0."""
         self.oof_decision_ = self._parts.joined(spread(values, rows, n_rows) for values in fit.held_out.T.copy())
         if not self.keep_path:
-            self.__dict__.pop("oof_path_", None)  # of an earlier fit
             return
         paths = []
         for m, status in enumerate(fit.status):
@@ -476,7 +486,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             warnings.warn(
                 f"{' and '.join(names)} {have} no effect without low_rank=True, in the constructor or in fit",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn_of_shortfall(self, settings: Settings, n_untried: int) -> None:
@@ -492,7 +502,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             if message is not None:
                 messages.append(self._parts.headed(k, ": ", message))
         if messages:
-            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=4)
+            warnings.warn("\n".join(messages), ConvergenceWarning, stacklevel=5)
 
     def _warn_of_edge(self, fit: _core.Fit, settings: Settings) -> None:
         messages = []
@@ -503,61 +513,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             if message is not None:
                 messages.append(self._parts.headed(k, ": ", message))
         if messages:
-            warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=4)
+            warnings.warn("\n".join(messages), GridEdgeWarning, stacklevel=5)
 
     def _warn_of_indefinite(self, eigenvalues: list[float | None], settings: Settings) -> None:
         low_rank = settings.low_rank is not None
         message = indefinite(settings.kernel, eigenvalues, self.gammas_.tolist(), settings.coef0, low_rank)
         if message is not None:
-            warnings.warn(message, IndefiniteKernelWarning, stacklevel=4)
-
-
-def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """`validate_data`, which leaves NaN and inf to Rust (it says where they are), and X as Rust reads it."""
-    if sparse.issparse(X) and estimator._is_precomputed():
-        raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
-    check_container("X", X)
-    check_container("y", y)
-    of_y = {} if isinstance(y, str) else {"multi_output": estimator._multi_output}
-    try:
-        checked = validate_data(
-            estimator, X, y, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr", **of_y
-        )
-        return (_readable(checked[0]), checked[1]) if isinstance(checked, tuple) else _readable(checked)
-    except (TypeError, ValueError) as error:
-        explained = not_numbers(X, error)
-        if explained is None:
-            raise
-        raise explained from error
-
-
-def scaled(X: Any, shift: npt.NDArray[np.float64], factor: npt.NDArray[np.float64]) -> Any:
-    """(X − shift) · factor, column by column; what is sparse stays so if nothing is subtracted."""
-    X = X.astype(np.float64)
-    if sparse.issparse(X) and not shift.any():
-        X.data *= factor[X.indices]
-        return X
-    return ((X.toarray() if sparse.issparse(X) else X) - shift) * factor
-
-
-def _readable(X: Any) -> Any:
-    """`X` as Rust reads it: float32 or float64, and if sparse, canonical: indices ascending, none twice."""
-    if X.dtype not in (np.float32, np.float64):
-        if X.dtype.kind in "mM":
-            raise TypeError(f"X must hold numbers, but its dtype is {X.dtype}; {TIMES}")
-        X = X.astype(np.float64)
-    return _canonical(X) if sparse.issparse(X) else X
-
-
-def _canonical(X: Any) -> Any:
-    # A matrix that shares the arrays: what scipy notes on it, and what it sorts, is not the caller's.
-    kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-    # Where rows begin is copied: another thread that changed it would send readers out of the arrays.
-    arrays = (np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices), np.array(X.indptr))
-    shared = kind(arrays, shape=X.shape)
-    shared.check_format(full_check=True)  # sorting trusts the indices
-    if shared.has_canonical_format:
-        return shared
-    shared = shared.copy()
-    shared.sum_duplicates()
-    return shared
+            warnings.warn(message, IndefiniteKernelWarning, stacklevel=5)

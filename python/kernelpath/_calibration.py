@@ -119,7 +119,7 @@ def calibration_method(probability: Any, cv: Any) -> str | None:
 
 
 class _WithProbability:
-    """A method that is there only if `probability` was asked for: who looks for it otherwise is told how to ask."""
+    """A method that is there only if `probability` is asked for, or was before fit: else it is said how to ask."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
@@ -128,7 +128,8 @@ class _WithProbability:
     def __get__(self, model: Any, kind: type) -> Any:
         if model is None:
             return self._method
-        if isinstance(model.probability, bool | np.bool_) and not model.probability:
+        is_asked_for = not isinstance(model.probability, bool | np.bool_) or model.probability
+        if not is_asked_for and "calibration_" not in vars(model):
             known = ", ".join(map(repr, _core.CALIBRATIONS))
             raise AttributeError(
                 f"this {kind.__name__} has no {self._method.__name__}: fit it with probability=True, or with one of "
@@ -162,7 +163,7 @@ class CalibratedMixin:
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        check_is_fitted(self, "calibration_")
+        self._check_calibrated()
         return self._arrangement.probabilities(self._decision_values(X), self._maps())
 
     @_WithProbability
@@ -179,8 +180,12 @@ class CalibratedMixin:
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        check_is_fitted(self, "calibration_")
+        self._check_calibrated()
         return self._arrangement.log_probabilities(self._decision_values(X), self._maps())
+
+    def _check_calibrated(self) -> None:
+        if "calibration_" not in vars(self):  # asking scikit-learn takes longer than the prediction of a row
+            check_is_fitted(self, "calibration_")
 
     def _maps(self) -> list[_core.Calibration]:
         """The map of each machine."""
@@ -195,8 +200,6 @@ class CalibratedMixin:
 
     def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         if fit.probabilities is None:
-            for name in ("calibration_", "oof_proba_", "calibration_seconds_"):
-                vars(self).pop(name, None)  # of an earlier fit
             return
         calibrators = [Calibrator(fitted) for fitted in fit.calibrations]
         self.calibration_ = calibrators if self._arrangement.pairs else calibrators[0]

@@ -29,7 +29,8 @@ TASKS = {"kernel": ("kernel matrix", "tile"), "path": ("path", "model")}
 def with_callbacks(method: _Method) -> _Method:
     """Decorate `fit`: callbacks that it set up are torn down when it ends, also by an exception.
 
-    It is one call deeper on the stack with every version of scikit-learn, which `stacklevel` of warnings counts.
+    It is one call deeper on the stack with every version of scikit-learn, which `stacklevel` of warnings counts, as it
+    does :func:`at_once`.
     """
     return cast(_Method, _with_callbacks(method))
 

@@ -46,7 +46,7 @@ def not_numbers(X: Any, error: Exception) -> Exception | None:
     text = str(error)
     if sparse.issparse(X) or "feature names" in text:
         return None
-    if not (_is_frame(X) or "could not convert" in text or "argument must be" in text):
+    if not (is_frame(X) or "could not convert" in text or "argument must be" in text):
         return None
     message = _not_numbers(X)
     if message is None:
@@ -58,7 +58,7 @@ def not_numbers(X: Any, error: Exception) -> Exception | None:
 def named(error: ValueError, model: Any, X: Any, rows: Any = None) -> ValueError:
     """`error` with the name of the column that Rust gives by number, and if it saw only `rows` of X, the row of X."""
     found = NOT_FINITE.match(str(error))
-    labels = list(X.columns) if _is_frame(X) else getattr(model, "feature_names_in_", None)
+    labels = list(X.columns) if is_frame(X) else getattr(model, "feature_names_in_", None)
     if found is None or (labels is None and rows is None):
         return error
     value, row, column = found[1], int(found[2]), int(found[3])
@@ -76,14 +76,14 @@ def columns_named(model: Any, X: Any, rows: Any = None) -> Iterator[None]:
         raise named(error, model, X, rows) from None
 
 
-def _is_frame(X: Any) -> bool:
+def is_frame(X: Any) -> bool:
     return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def _not_numbers(X: Any) -> str | None:
     """What in X is not a number, and what to do; None if all is."""
     columns: Iterable[tuple[Any, Any]]
-    if _is_frame(X):
+    if is_frame(X):
         columns = ((label, X.iloc[:, k] if hasattr(X, "iloc") else X[label]) for k, label in enumerate(X.columns))
     else:
         columns = enumerate(np.asarray(X, dtype=object).T)

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
 from kernelpath._parameters import MACHINE, RECORDED, parameters_from_json
+from kernelpath._pipelines import with_scaling
 from kernelpath._saved import MISFITS, STATE, NotHeldError, restore, to_saved
 from kernelpath._shared import ESTIMATORS
 
-__all__ = ["FilesMixin", "ModelFilesMixin", "from_libsvm", "load", "to_libsvm", "to_onnx"]
+__all__ = ["FilesMixin", "ModelFilesMixin", "from_libsvm", "load", "save", "to_libsvm", "to_onnx"]
 
 Path = str | os.PathLike[str]
 _Self = TypeVar("_Self", bound="FilesMixin")
@@ -78,6 +79,8 @@ class FilesMixin:
         super().__setstate__({name: value for name, value in state.items() if name != _PACKED})  # type: ignore[misc]
         if packed is not None:
             restored(self, _core.Saved.from_bytes(packed))
+        elif "_kernel" in state and "_function" not in state and callable(state["kernel"]):
+            self._function = state["kernel"]  # of a version that read it from the parameter
 
 
 class ModelFilesMixin(FilesMixin):
@@ -104,6 +107,37 @@ class ModelFilesMixin(FilesMixin):
         check_is_fitted(self)
         vars(self).pop("oof_path_", None)
         return self
+
+
+def save(model: Any, path: Path) -> None:
+    """Write a fitted model to a file, from which :func:`load` has it again.
+
+    Of a ``Pipeline`` of scikit-learn that scales columns (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`,
+    `RobustScaler`) and ends in an estimator of this library, the scaling goes into the model: what is loaded is that
+    estimator, and it predicts from the columns that the pipeline takes. Other steps are refused by name.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted estimator of this library, or a fitted pipeline that ends in one.
+    path : str or path-like
+        The file, by custom with the ending ``.kpath``.
+
+    Examples
+    --------
+    >>> import kernelpath, os, tempfile
+    >>> from kernelpath.datasets import make_mixture
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = make_mixture(100, 5, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), kernelpath.KernelSVC(Cs=10)).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kernelpath.save(model, os.path.join(folder, "model.kpath"))
+    ...     again = kernelpath.load(os.path.join(folder, "model.kpath"))
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    file_of(model).save(path)
 
 
 def load(path: Path) -> Any:
@@ -146,8 +180,9 @@ def to_onnx(model: Any, float32: bool = False) -> bytes:
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of this library.
+    model : estimator or Pipeline
+        A fitted estimator of this library, or a fitted pipeline that scales columns and ends in one, as of
+        :func:`save`.
     float32 : bool, default=False
         Whether input, arithmetic and output are in single precision instead of double.
 
@@ -234,9 +269,14 @@ def from_libsvm(source: Path | bytes) -> Any:
 
 
 def file_of(model: Any) -> _core.Saved:
-    """What a file of a fitted estimator holds; an error says why it can hold none."""
+    """What a file of a fitted estimator, or of a pipeline that ends in one, holds; an error says why there is none."""
+    model = with_scaling(model, ModelFilesMixin)
     if not isinstance(model, FilesMixin):
-        raise TypeError(f"a fitted estimator of kernelpath is needed, not a {type(model).__name__}")
+        search = ": pass its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise TypeError(
+            "a fitted estimator of kernelpath is needed, or a Pipeline of scalers that ends in one, not a "
+            f"{type(model).__name__}{search}"
+        )
     check_is_fitted(model)
     kind = _kind(model)
     if kind is not type(model):

@@ -12,7 +12,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from kernelpath import _core
 from kernelpath._columns import named
-from kernelpath._files import file_of
+from kernelpath._files import ModelFilesMixin, file_of
+from kernelpath._pipelines import with_scaling
 from kernelpath._settings import n_threads
 from kernelpath._weights import checked_weights
 
@@ -68,6 +69,35 @@ class ReportMixin:
             _core.write_report(saved, path, x=rows, weight=weight, **_truth(self, y), **options)
         except ValueError as error:
             raise named(error, self, X) from None
+
+
+def report(model: Any, path: str | os.PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
+    """Write one HTML file that explains a fitted model, which may be a pipeline that scales columns.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted estimator of this library, or a fitted pipeline that scales columns and ends in one, as of
+        :func:`save`.
+    path, X, y, title : object
+        As of :meth:`KernelSVC.report`; the rows X are those that the pipeline takes.
+
+    Examples
+    --------
+    >>> import kernelpath, os, tempfile
+    >>> from kernelpath.datasets import make_mixture
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = make_mixture(100, 5, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), kernelpath.KernelSVC(Cs=10)).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kernelpath.report(model, os.path.join(folder, "report.html"), X, y)
+    """
+    explained = with_scaling(model, ModelFilesMixin)
+    if not isinstance(explained, ReportMixin):
+        file_of(explained)  # says what is needed
+        raise TypeError(f"a report explains an estimator that predicts, not a {type(model).__name__}")
+    explained.report(path, X, y, title=title)
 
 
 def _truth(model: Any, y: Any) -> dict[str, Any]:

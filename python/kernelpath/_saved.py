@@ -17,6 +17,7 @@ from kernelpath._landmarks import Approximation
 from kernelpath._machines import Parts
 from kernelpath._parameters import from_json, is_text, parameters_to_json, to_json
 from kernelpath._read import check_attributes, check_class_weight, check_parameters
+from kernelpath._settings import _dtype as precision_of
 
 # Attributes that every fit leaves behind: a file has all of them, or none if another program trained the model.
 PATH = (
@@ -36,7 +37,7 @@ ATTRIBUTES = (
 # Attributes that are made of the other contents.
 _MADE = (
     *("n_features_in_", "feature_names_in_", "_parts", "_learned", "_kernel", "_split_columns", "_scaling"),
-    "_training",
+    *("_training", "_function", "_is_sorted"),
     *("support_", "support_vectors_", "landmarks_", "dual_coef_", "intercept_", "approximation_", "cv_results_"),
     *("classes_", "machines_", "calibration_", "_arrangement"),
 )
@@ -48,7 +49,7 @@ STATE = frozenset((*ATTRIBUTES, *_MADE))
 FEATURES = frozenset(
     (
         *("n_features_in_", "feature_names_in_", "_kernel", "landmarks_", "landmark_indices_", "map_", "rank_"),
-        *("approximation_", "gamma_"),
+        *("approximation_", "gamma_", "_function", "_precision"),
     )
 )
 
@@ -90,6 +91,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
 def features_to_saved(features: Any, kind: type) -> _core.Saved:
     """The same of fitted :class:`NystromFeatures`: each feature is a function Σⱼ map_[j, k] k(x, lⱼ)."""
     found = {name: _held(name, getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
+    found["precision_"] = to_json(features._precision)
     described = _described(features, kind, features.landmarks_)
     indices = features.landmark_indices_
     return _core.Saved(
@@ -131,9 +133,9 @@ def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
     """The class, its parameters, its columns, its kernel and the rows that this is taken with."""
     kernel = model._kernel
     precomputed = kernel["kernel"] == "precomputed"
-    if callable(model.kernel) or (precomputed and vectors.shape != (0, 0)):
+    if model._function is not None:
         raise NotHeldError(
-            f"a model file holds no code, and the kernel is the function {model.kernel!r}: fit with "
+            f"a model file holds no code, and the kernel is the function {model._function!r}: fit with "
             "kernel='precomputed' and the matrix of its values, or pickle the model"
         )
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
@@ -182,6 +184,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
     if labels is not None and saved.arrangement is not None:
         _restore_classes(model, saved, _classes(labels, saved.label_type), saved.arrangement)
     model._parts = _parts(model, saved)
+    if saved.rising is not None:
+        model._is_sorted = True
     check_parameters(model)
     check_class_weight(model)
     check_attributes(model)
@@ -207,6 +211,8 @@ def restore_features(features: Any, saved: _core.Saved) -> None:
     for name in ("gamma_", "landmark_indices_", "rank_"):
         setattr(features, name, _read(saved.found[name]))
     features.approximation_ = _approximation(saved.found)
+    precision = from_json(saved.found["precision_"]) if "precision_" in saved.found else features.dtype
+    features._precision = precision_of(precision)
     if features.landmark_indices_ is not None and not np.array_equal(features.landmark_indices_, saved.support):
         raise ValueError("landmark_indices_ are not the rows that the landmarks are")
 
@@ -258,8 +264,7 @@ def _outputs(model: Any) -> dict[str, Any]:
     """What the values of the machines stand for."""
     numbers = {"label_type": None, "labels": None, "arrangement": None, "odds": None}
     if not is_classifier(model):
-        is_sorted = model._parts.has_axis and getattr(model, "noncrossing", None) is not None
-        rising = np.argsort(model.tau_).tolist() if is_sorted else None
+        rising = np.argsort(model.tau_).tolist() if getattr(model, "_is_sorted", False) else None
         return {**numbers, "is_one": not model._parts.has_axis, "rising": rising}
     labels = [label.item() if isinstance(label, np.generic) else label for label in model.classes_.tolist()]
     if any(isinstance(label, float) and abs(label) > 2**53 for label in labels):

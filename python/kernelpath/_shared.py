@@ -66,7 +66,8 @@ PARAMETERS = """
 kernel : str or callable, default="rbf"
     "rbf" exp(−γ‖x−z‖²), "laplacian" exp(−γ‖x−z‖₁), "poly" (γ⟨x,z⟩ + coef0)^degree, "linear" ⟨x,z⟩,
     "sigmoid" tanh(γ⟨x,z⟩ + coef0), "matern32" and "matern52" of length scale 1/√(2γ), "precomputed", or a
-    function of two arrays of rows that returns the matrix of kernel values between them. Certificates need a positive
+    function of two arrays of rows that returns the matrix of kernel values between them: X may then be a list or an
+    array of objects, such as texts, which it gets as arrays of dtype object. Certificates need a positive
     semi-definite kernel, which "sigmoid" mostly is not, nor "poly" with ``coef0 < 0``.
 gamma : float, sequence of float, "sigest", "scale", "auto" or "auto-grid", default="sigest"
     Bandwidth γ. "sigest" takes it from the distances of pairs of rows (as kernlab and TorchKM do);

@@ -12,8 +12,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
+from kernelpath._rows import reads_matrix
 from kernelpath._settings import Settings, called
 from kernelpath._weights import Weights, checked_weights, without_zeros
+
+# Columns that were scaled by others are equal to ours within so many units of what was scaled.
+SCALING_SLACK = 4.0 * float(np.finfo(np.float32).eps)
 
 
 class Certificate(NamedTuple):
@@ -42,7 +46,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     X, y = model._checked_training(X, y, reset=False)
     weight = checked_weights(sample_weight, len(y))
     given = X, y, weight
-    rows, X, y, weight = without_zeros(X, y, weight, model._is_precomputed())
+    rows, X, y, weight = without_zeros(X, y, weight, reads_matrix(model))
     X = model._scaled(X)
     support = model.support_ if rows is None else np.searchsorted(rows, model.support_)
     _check_same_rows(model, X, support)
@@ -62,7 +66,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
         coefs = [(model.dual_coef_, model.intercept_)]
 
     kernel = model._kernel
-    matrix = called(model.kernel, X, X) if callable(model.kernel) else X
+    matrix = X if model._function is None else called(model._function, X, X)
     is_low_rank = hasattr(model, "landmarks_")
     basis = _basis(model, matrix, support, settings.n_threads) if is_low_rank else None
     proofs = []
@@ -122,7 +126,7 @@ def _basis(model: Any, matrix: Any, support: Any, n_threads: int) -> _core.Nystr
     )
 
 
-def _equal_sparse(A: Any, B: Any) -> bool:
+def _equal_sparse(A: Any, B: Any, are_equal: Any) -> bool:
     """Whether two canonical CSR matrices are equal.
 
     scipy's ``A != B`` trusts the indices, and another thread may have written to those of X.
@@ -132,16 +136,25 @@ def _equal_sparse(A: Any, B: Any) -> bool:
     A, B = A.copy(), B.copy()
     A.eliminate_zeros()
     B.eliminate_zeros()
-    return all(np.array_equal(getattr(A, part), getattr(B, part)) for part in ("indptr", "indices", "data"))
+    has_same_places = all(np.array_equal(getattr(A, part), getattr(B, part)) for part in ("indptr", "indices"))
+    return has_same_places and are_equal(A.data, B.data)
 
 
 def _check_same_rows(model: Any, X: Any, support: Any) -> None:
     vectors = model.support_vectors_
-    if model._is_precomputed() or len(support) != vectors.shape[0]:
-        return
+    if reads_matrix(model) or len(support) != vectors.shape[0] or vectors.dtype == object:
+        return  # objects need not know whether they are equal
+    are_equal: Any = np.array_equal
+    if hasattr(model, "_scaling"):  # the fit may have scaled with other roundings, and in single precision
+        shift, factor = model._scaling
+        offset = 0.0 if sparse.issparse(X) else np.abs(shift * factor)
+
+        def are_equal(a: Any, b: Any) -> bool:
+            return a.shape == b.shape and bool((np.abs(a - b) <= SCALING_SLACK * (np.abs(a) + offset)).all())
+
     if len(support) and support.max() < X.shape[0]:
         found = X[support]
-        is_same = _equal_sparse(found, vectors) if sparse.issparse(found) else np.array_equal(found, vectors)
+        is_same = _equal_sparse(found, vectors, are_equal) if sparse.issparse(found) else are_equal(found, vectors)
     else:
         is_same = len(support) == 0
     if not is_same:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,12 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
-from kernelpath._base import _numeric
+from kernelpath._at_once import at_once
 from kernelpath._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from kernelpath._columns import columns_named
 from kernelpath._files import FilesMixin
 from kernelpath._landmarks import Approximation, landmark_rows
 from kernelpath._parameters import RECORDED
+from kernelpath._rows import checked_rows, checked_training, is_matrix
 from kernelpath._saved import FEATURES, features_to_saved, restore_features
 from kernelpath._settings import (
     AUTO_GRID,
@@ -100,6 +102,10 @@ class NystromFeatures(
     True
     """
 
+    # The kernel, where it is a function, and the precision of the features; set by `fit`.
+    _function: Callable[[Any, Any], Any] | None = None
+    _precision: str
+
     def __init__(
         self,
         *,
@@ -132,6 +138,7 @@ class NystromFeatures(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @at_once(FEATURES | {RECORDED})
     @with_callbacks
     def fit(self: _Self, X: Any, y: Any = None) -> _Self:
         """Choose landmarks and compute their map.
@@ -150,16 +157,18 @@ class NystromFeatures(
         kernel, gamma, degree, coef0 = self._check_parameters()
         low_rank = LowRank.of(self)
         threads = n_threads(self.n_jobs)
+        self._precision = _dtype(self.dtype)
         given, callbacks = X, FitTasks.of(self, X, y)
-        X = _numeric(self, X, reset=True)
+        X = checked_training(self, X, reset=True)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with columns_named(self, given):
             value = 1.0 if kernel in KERNELS_WITHOUT_GAMMA else _bandwidth(X, kernel, gamma, seed, threads)
         self._kernel: dict[str, Any] = {"kernel": kernel, "gamma": value, "degree": degree, "coef0": coef0}
-        matrix = called(self.kernel, X, X) if callable(self.kernel) else X
+        if callable(self.kernel):
+            self._function = self.kernel
+        matrix = X if self._function is None else called(self._function, X, X)
         with columns_named(self, given):
             found = low_rank.found(matrix, self._kernel, seed, threads)
-        self.__dict__.pop(RECORDED, None)  # of a file that was read
         self.map_ = found.map
         self.landmark_indices_ = found.indices
         self.landmarks_ = landmark_rows(found, low_rank.landmarks, None if self._is_precomputed() else X)
@@ -184,12 +193,12 @@ class NystromFeatures(
         """
         check_is_fitted(self)
         given = X
-        X = _numeric(self, X, reset=False)
-        dtype = _dtype(self.dtype)
-        dtype = str(X.dtype) if dtype == "auto" else dtype
+        X = checked_rows(self, X)
+        of_rows = "float64" if X.dtype == object else str(X.dtype)
+        dtype = of_rows if self._precision == "auto" else self._precision
         landmarks = self.landmarks_
         if self._kernel["kernel"] == "precomputed":
-            X = called(self.kernel, X, landmarks) if callable(self.kernel) else X[:, self.landmark_indices_]
+            X = X[:, self.landmark_indices_] if self._function is None else called(self._function, X, landmarks)
             landmarks = np.empty((0, 0))
         threads = n_threads(self.n_jobs)
         with columns_named(self, given):
@@ -214,7 +223,7 @@ class NystromFeatures(
         return self.rank_
 
     def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return is_matrix(self.kernel)
 
 
 ESTIMATORS[NystromFeatures.__name__] = NystromFeatures

@@ -78,6 +78,9 @@ class KernelQuantile(RegressorBase):
     (200, 3)
     """
 
+    # Whether predictions are put into the order of the levels; set by `fit`.
+    _is_sorted: bool = False
+
     def __init__(self, *, tau: Any = 0.5, noncrossing: str | None = None, **shared: Unpack[Parameters]) -> None:
         super().__init__(**shared)
         self.tau = tau
@@ -104,7 +107,7 @@ class KernelQuantile(RegressorBase):
         quantiles = self._decision_values(X)
         if not self._parts.has_axis:
             return quantiles[:, 0]
-        if self.noncrossing is not None:
+        if self._is_sorted:
             quantiles[:, np.argsort(self.tau_)] = np.sort(quantiles, axis=1)
         return quantiles
 
@@ -132,6 +135,16 @@ class KernelQuantile(RegressorBase):
         extra = as_taken(scorer, extra)
         return float(np.mean([scorer(OutOfFoldRegressor(q), X, y, **extra) for q in quantiles]))
 
+    def _checked_training(self, X: Any, y: Any, reset: bool = True) -> Any:
+        shape: Any = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(
+                f"KernelQuantile takes one column of targets, and y has {shape[1]}: attributes such as C_ have an axis "
+                "for the levels tau, and have none for targets. Fit a model for each column, as by "
+                "MultiOutputRegressor(KernelQuantile(...)) of scikit-learn"
+            )
+        return super()._checked_training(X, y, reset)
+
     def _check_parameters(self) -> None:
         if self.noncrossing is not None:
             choice("noncrossing", self.noncrossing, ("sort",))
@@ -149,6 +162,8 @@ class KernelQuantile(RegressorBase):
 
     def _keep_model(self, fit: _core.Fit, X: Any, y: Any, rows: Any) -> None:
         super()._keep_model(fit, X, y, rows)
+        if self._parts.has_axis and self.noncrossing is not None:
+            self._is_sorted = True
         self.n_crossings_ = 0
         if len(self.tau_) > 1:
             columns = self.support_ if rows is None else np.searchsorted(rows, self.support_)

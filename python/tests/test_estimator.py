@@ -15,12 +15,25 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelpath import KernelDWD, KernelLogistic, KernelQuantile, KernelRegressor, KernelSVC, KernelSVR, _core
+from kernelpath import (
+    KernelDWD,
+    KernelLogistic,
+    KernelQuantile,
+    KernelRegressor,
+    KernelSVC,
+    KernelSVR,
+    NystromFeatures,
+    _base,
+    _calibration,
+    _core,
+    _rows,
+)
 from kernelpath._shared import Parameters
 from kernelpath.datasets import make_mixture
 
@@ -474,3 +487,63 @@ def test_python_enters_rust_once(monkeypatch, model):
     """Bandwidths, every gamma, folds, the choice, votes and calibration are one call; a scorer is called from there."""
     X, y = load_iris(return_X_y=True)
     assert calls_into_rust(monkeypatch, model, X[:, :3], y if is_classifier(model) else X[:, 3]) == ["fit"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelSVC(**FAST, probability=True),
+        KernelSVC(**FAST, low_rank=True, n_landmarks=10),
+        KernelLogistic(**FAST),
+        KernelQuantile(**FAST, tau=[0.2, 0.8]),
+        KernelSVR(**FAST, kernel=lambda A, B: A @ B.T),
+        NystromFeatures(n_landmarks=10),
+    ],
+    ids=str,
+)
+def test_an_array_that_is_right_is_not_looked_at(small, monkeypatch, model):
+    """To ask scikit-learn takes several times as long as to predict one row."""
+    X, y = small[0], small[1] if is_classifier(model) else small[0][:, 0]
+    model = clone(model).fit(X, y)
+    asked = []
+    for module, name in ((_rows, "validate_data"), (_base, "check_is_fitted"), (_calibration, "check_is_fitted")):
+        function = getattr(module, name)
+        watched = lambda *a, f=function, n=name, **k: (asked.append(n), f(*a, **k))[1]  # noqa: E731
+        monkeypatch.setattr(module, name, watched)
+    methods = [getattr(model, n) for n in ("predict", "predict_proba", "transform") if hasattr(model, n)]
+    for method in methods:
+        expected = method(X[:5].tolist())
+        assert asked == ["validate_data"]
+        asked.clear()
+        for right in (X[:5], X[:5].copy(order="F"), X[:5].astype(np.float32), strided(X[:5]), read_only(X[:5])):
+            np.testing.assert_allclose(method(right), expected, atol=1e-4)
+        assert asked == []
+        big_endian, integers = X[:5].astype(">f8"), np.arange(6).reshape(2, 3)
+        for other in (pd.DataFrame(X[:5]), sparse.csr_array(X[:5]), big_endian, integers, X[:5].astype(object)):
+            if not (sparse.issparse(other) and callable(getattr(model, "kernel", None))):
+                method(other)
+                assert asked == ["validate_data"]
+            asked.clear()
+        for wrong, message in (
+            (X[:5, :2], "X has 2 features, but .* is expecting 3 features as input"),
+            (X[0], "Expected 2D array, got 1D array instead"),
+            (X[:0], r"Found array with 0 sample\(s\)"),
+            (np.where(X > 1.0, np.nan, X), "NaN|nan"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                method(wrong)
+        asked.clear()
+    named = clone(model).fit(pd.DataFrame(X, columns=list("abc")), y)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        getattr(named, "transform", getattr(named, "predict", None))(X)
+
+
+def test_several_targets_of_quantiles_are_refused_with_the_reason(small):
+    X, _ = small
+    y = X[:, :2]
+    for given in (y, y.tolist(), pd.DataFrame(y)):
+        with pytest.raises(ValueError, match=r"takes one column of targets, and y has 2.*MultiOutputRegressor"):
+            KernelQuantile(**FAST).fit(X, given)
+    way_out = MultiOutputRegressor(KernelQuantile(**FAST, tau=0.3)).fit(X, y).predict(X)
+    for k in range(2):
+        np.testing.assert_array_equal(way_out[:, k], KernelQuantile(**FAST, tau=0.3).fit(X, y[:, k]).predict(X))

@@ -250,7 +250,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path):
 
     with pytest.raises(TypeError, match="Mine is a class of its own.*use KernelSVC, or pickle"):
         Mine(Cs=1.0, cv=None).fit(X, TWO).save(path)
-    with pytest.raises(TypeError, match="a fitted estimator of kernelpath is needed, not a KFold"):
+    with pytest.raises(TypeError, match="a fitted estimator of kernelpath is needed, or a Pipeline .*, not a KFold"):
         kernelpath.to_libsvm(KFold())
     assert not path.exists()
     with pytest.raises(FileNotFoundError, match=r"nowhere/model\.kpath"):

@@ -321,6 +321,13 @@ impl Saved {
         !matches!(self.0.predictor.outputs, Outputs::Numbers { is_one: false, .. })
     }
 
+    /// The order of the functions by which their values are sorted; None if they are not.
+    #[getter]
+    fn rising(&self) -> Option<Vec<usize>> {
+        let Outputs::Numbers { rising, .. } = &self.0.predictor.outputs else { return None };
+        rising.clone()
+    }
+
     /// What is subtracted from each column of rows, and what each is then multiplied with; None: nothing.
     #[getter]
     fn scaling<'py>(&self, py: Python<'py>) -> Option<Columns<'py>> {

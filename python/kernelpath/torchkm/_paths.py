@@ -17,9 +17,18 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
+from kernelpath._at_once import at_once
 from kernelpath._settings import _integer, number
 from kernelpath.nystrom import NystromFeatures
 from kernelpath.torchkm._translation import Matrix, as_numpy, device_of, fitted_path, folds_of, numbers
+
+# What `fit` sets.
+LEARNED = frozenset(
+    (
+        *("estimators_", "alpmat", "pred", "npass", "cvnpass", "converged", "anlam", "jerr"),
+        *("features_", "indices", "landmarks_", "M_", "k_eff_", "sig_w_", "Z_train", "Z_test"),
+    )
+)
 
 Loss = Callable[[Matrix, Matrix, float], Matrix]  # of the targets y, the values f and the constant (δ or τ)
 
@@ -67,6 +76,7 @@ class Path:
         self.eps = number("eps", eps, above=0.0)
         self.device, self.n_jobs = device_of(device), n_jobs
 
+    @at_once(LEARNED)
     def fit(self: _Self) -> _Self:
         """Solve every λ on all rows and on every fold.
 

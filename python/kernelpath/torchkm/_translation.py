@@ -61,17 +61,11 @@ def fitted_path(model: Any, X: Any, y: Any) -> Matrix:
     The estimators of kernelpath keep the coefficients of the chosen C alone, so this looks at all models as they pass.
     """
     seen: list[_core.Fit] = []
-    keep_paths = model._keep_paths
-
-    def look(fit: _core.Fit, *arguments: Any) -> None:
-        seen.append(fit)
-        keep_paths(fit, *arguments)
-
-    model._keep_paths = look
+    model._look_at = seen.append
     try:
         model.fit(X, y)
     finally:
-        del model._keep_paths
+        del model._look_at
     (fit,) = seen
     columns = [
         np.append(fit.intercepts_at(0, c), fit.coef_at(0, c)) for c in range(len(model.Cs_))

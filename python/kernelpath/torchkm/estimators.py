@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpath import _core
+from kernelpath._at_once import at_once
 from kernelpath._calibration import Calibrator
 from kernelpath._settings import _integer, choice, level, number
 from kernelpath._shared import _inserted
@@ -134,6 +135,16 @@ cv_loss_ : ndarray of shape (n_Cs,)
     Mean pinball loss of the held-out rows, the mean over the folds.
 """
 
+# What `fit` sets.
+LEARNED = frozenset(
+    (
+        *("estimator_", "X_fit_", "y_fit_original_", "foldid_", "Cs_", "best_C_", "best_ind_", "n_iter_", "converged_"),
+        *("pred_path_", "alpmat_path_", "n_samples_fit_", "n_features_in_", "feature_names_in_", "alpha_"),
+        *("intercept_", "kernel_state_", "classes_", "cv_mis_", "platt_", "platt_scores_", "platt_y_", "tau_"),
+        *("cv_loss_", "low_rank_landmark_indices_", "num_landmarks_", "low_rank_basis_dim_", "nys_k_"),
+    )
+)
+
 _Self = TypeVar("_Self", bound="_TorchKM")
 _Class = TypeVar("_Class", bound=type)
 
@@ -181,6 +192,7 @@ class _TorchKM(BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
+    @at_once(LEARNED)
     def fit(
         self: _Self,
         X: Any,
@@ -330,9 +342,6 @@ class _TorchKM(BaseEstimator):
             self.alpmat_path_[np.append(0, 1 + model.landmark_indices_)] = path
 
     def _keep_low_rank(self, model: Any) -> None:
-        for name in ("low_rank_landmark_indices_", "num_landmarks_", "low_rank_basis_dim_", "nys_k_"):
-            if hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
         if hasattr(model, "rank_"):
             self.low_rank_landmark_indices_ = model.landmark_indices_
             self.num_landmarks_ = len(model.landmark_indices_)
@@ -340,7 +349,8 @@ class _TorchKM(BaseEstimator):
 
 
 def _with_probability(classifier: Any) -> bool:
-    if not classifier.probability:
+    is_fitted = "estimator_" in vars(classifier)
+    if not (classifier.platt_ is not None if is_fitted else classifier.probability):
         raise AttributeError("predict_proba and platt_plot need probability=True when the model is fitted")
     return True
 

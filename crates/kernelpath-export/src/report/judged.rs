@@ -1,6 +1,6 @@
 //! What the model says of rows, beside what is true of them.
 
-use kernelpath::{Arrangement, Error, LabelValue, Odds, Outputs, Result, Shape};
+use kernelpath::{Arrangement, Error, LabelValue, Odds, Outputs, Result, Rows, Shape};
 
 use crate::report::found::Found;
 use crate::report::request::{Labelled, Options, Truth};
@@ -221,12 +221,18 @@ fn is_training(found: &Found, data: &Labelled) -> bool {
     {
         return false;
     }
-    let scaled = |row: usize, column: usize| match &predictor.scaling {
-        None => x.entry(row, column).unwrap_or(f64::NAN),
-        Some(scaling) => (x.entry(row, column).unwrap_or(f64::NAN) - scaling.shift[column]) * scaling.factor[column],
+    let entry = |rows: &Rows, row: usize, column: usize| rows.entry(row, column).unwrap_or(f64::NAN);
+    let is_same = |row: usize, column: usize, vector: f64| match &predictor.scaling {
+        None => entry(x, row, column) == vector,
+        // The fit may have scaled with other roundings, and in single precision.
+        Some(scaling) => {
+            let (value, shift, factor) = (entry(x, row, column), scaling.shift[column], scaling.factor[column]);
+            let slack = 4.0 * f64::from(f32::EPSILON) * (value.abs() + shift.abs()) * factor.abs();
+            ((value - shift) * factor - vector).abs() <= slack
+        }
     };
     let stride = support.len().div_ceil(COMPARED);
-    (0..support.len()).step_by(stride).all(|k| {
-        (0..x.ncols()).all(|column| scaled(support[k], column) == vectors.entry(k, column).unwrap_or(f64::NAN))
-    })
+    (0..support.len())
+        .step_by(stride)
+        .all(|k| (0..x.ncols()).all(|column| is_same(support[k], column, entry(&vectors, k, column))))
 }
