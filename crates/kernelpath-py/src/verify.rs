@@ -1,10 +1,9 @@
 //! The certificate of a returned model, recomputed.
 
 use kernelpath::{Control, KernelChoice, Settings};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, run, threads};
+use crate::boundary::{Matrix, Table, Vector, run, threads};
 use crate::kernels::kernel_fn;
 use crate::landmarks::Found;
 use crate::task::{PyTask, read_task};
@@ -19,8 +18,8 @@ pub(crate) fn verify<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     task: PyTask<'py>,
-    coef: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
+    coef: Table<'py, f64>,
+    intercepts: Vector<'py, f64>,
     C: f64,
     kernel: &str,
     gamma: f64,
@@ -34,7 +33,7 @@ pub(crate) fn verify<'py>(
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    let (coef, b): (Vec<f64>, Vec<f64>) = (coef.as_array().iter().copied().collect(), intercepts.as_array().to_vec());
+    let (coef, b): (Vec<f64>, Vec<f64>) = (coef.view().iter().copied().collect(), intercepts.to_vec());
     let model = kernelpath::Returned { c: C, coef: &coef, b: &b };
     let settings = Settings { tol, max_iter };
     let nystrom = low_rank.map(|low_rank| &low_rank.get().found);
