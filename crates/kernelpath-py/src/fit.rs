@@ -31,6 +31,7 @@ pub(crate) struct PySettings<'py> {
     solver: String,
     tol: f64,
     max_iter: usize,
+    assume_definite: bool,
     time_budget: Option<f64>,
     dtype: String,
     device: String,
@@ -188,7 +189,8 @@ pub(crate) fn fit<'py>(
     let mut request = Request::new(x, tasks, unwrap(kernel.with_value(1.0))?, &cs);
     request.solver = unwrap(Solver::from_name(&settings.solver))?;
     request.folds = read_folds(folds)?;
-    request.settings = Settings { tol: settings.tol, max_iter: settings.max_iter };
+    request.settings =
+        Settings { tol: settings.tol, max_iter: settings.max_iter, assume_definite: settings.assume_definite };
     request.precision = unwrap(Precision::from_name(&settings.dtype))?;
     request.device = unwrap(DeviceChoice::from_name(&settings.device))?;
     request.threads = threads;

@@ -43,6 +43,7 @@ fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("tol", settings.tol)?;
     dict.set_item("max_iter", settings.max_iter)?;
+    dict.set_item("assume_definite", settings.assume_definite)?;
     dict.set_item("dtype", Precision::NAMES[Precision::default() as usize])?;
     dict.set_item("n_cs", grid.len())?;
     dict.set_item("c_min", grid.first())?;
