@@ -7,7 +7,7 @@
 
 Each fit is 50 values of C × (10 folds + refit) with gamma="sigest" on two threads, and fails if a gap is above 1e-6.
 The cases nystrom_* are in nystrom.py: features of low rank from 2000 landmarks, against LinearSVC on the same features.
-Those of files of data, *_read, are in reading.py.
+Those of files of data, *_read, are in reading.py, and those of kernels in doubt in definite.py.
 A peer runs right after kernelpath, in the same minute: read the ratios, not the seconds. A fit shorter than
 ten seconds is measured three times, and the median counts. Real data is looked for in the folder KERNELPATH_DATA, or
 ../shared/data; the interpreter that has liquidSVM and TorchKM is KERNELPATH_PEERS, or the one that `make peers` and
@@ -496,7 +496,8 @@ def print_peak_memory(n: int) -> None:
     print(peak_memory(), classifier.gram_bytes_)
 
 
-import nystrom  # noqa: E402, F401  (its cases, after those above)
+import definite  # noqa: E402, F401  (cases, after those above)
+import nystrom  # noqa: E402, F401
 import reading  # noqa: E402, F401
 
 

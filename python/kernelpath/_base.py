@@ -87,6 +87,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1_000_000,
+        assume_definite: bool = False,
         time_budget: float | None = None,
         dtype: Any = "auto",
         n_jobs: int | None = None,
@@ -111,6 +112,7 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.assume_definite = assume_definite
         self.time_budget = time_budget
         self.dtype = dtype
         self.n_jobs = n_jobs

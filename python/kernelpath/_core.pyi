@@ -140,6 +140,8 @@ class _Settings(Protocol):
     @property
     def max_iter(self) -> int: ...
     @property
+    def assume_definite(self) -> bool: ...
+    @property
     def time_budget(self) -> float | None: ...
     @property
     def dtype(self) -> str: ...
@@ -276,6 +278,7 @@ def verify(
     coef0: float,
     tol: float,
     max_iter: int,
+    assume_definite: bool = False,
     n_threads: int = 0,
     low_rank: Nystrom | None = None,
 ) -> tuple[float, float, float, float]: ...

@@ -146,8 +146,10 @@ def _readable(X: Any) -> Any:
 def _canonical(X: Any) -> Any:
     # A matrix that shares the arrays: what scipy notes on it, and what it sorts, is not the caller's.
     kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-    # Where rows begin is copied: another thread that changed it would send readers out of the arrays.
-    arrays = (np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices), np.array(X.indptr))
+    # Without gaps and aligned, as scipy's loops trust them to be. Where rows begin is copied: another thread that
+    # changed it would send readers out of the arrays.
+    data, indices = (np.require(part, requirements=["C", "A"]) for part in (X.data, X.indices))
+    arrays = (data, indices, np.array(X.indptr))
     shared = kind(arrays, shape=X.shape)
     shared.check_format(full_check=True)  # sorting trusts the indices
     if shared.has_canonical_format:

@@ -75,6 +75,7 @@ class Settings:
     solver: str
     tol: float
     max_iter: int
+    assume_definite: bool
     time_budget: float | None
     dtype: str
     device: str
@@ -86,9 +87,7 @@ class Settings:
     @classmethod
     def of(cls, estimator: Any, low_rank: Any = None) -> Settings:
         """Check the parameters of `estimator`; an error names the parameter, its value and the way out."""
-        asked = estimator.low_rank if low_rank is None else low_rank
-        if not isinstance(asked, bool | np.bool_):
-            raise TypeError(f"low_rank must be True or False, got {asked!r}")
+        asked = truth("low_rank", estimator.low_rank if low_rank is None else low_rank)
         approximation = LowRank.of(estimator)
         by_lambda = estimator.lambdas is not None
         return cls(
@@ -103,6 +102,7 @@ class Settings:
             solver=choice("solver", estimator.solver, _core.SOLVERS),
             tol=number("tol", estimator.tol, above=0.0),
             max_iter=_integer("max_iter", estimator.max_iter, at_least=1),
+            assume_definite=truth("assume_definite", estimator.assume_definite),
             time_budget=None
             if estimator.time_budget is None
             else number("time_budget", estimator.time_budget, above=0.0),
@@ -179,6 +179,13 @@ def n_threads(n_jobs: Any) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: pass None or -1 for all cores, or a number of threads")
     return max(min(int(n_jobs), MOST_THREADS), -MOST_THREADS)
+
+
+def truth(name: str, value: Any) -> bool:
+    """A parameter that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:

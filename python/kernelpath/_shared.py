@@ -124,6 +124,11 @@ tol : float, default=1e-6
     Relative duality gap each model has to reach.
 max_iter : int, default=1000000
     Most solver steps for one model.
+assume_definite : bool, default=False
+    True takes the kernel for positive semi-definite without a look at its matrix. Otherwise the matrix of a kernel that
+    is not so by its formula ("precomputed", a function, "sigmoid", "poly" with ``coef0 < 0``) is examined by a
+    factorisation, of order n³, since certificates hold only if it has no negative eigenvalue. Say True if you know that
+    it has none: certificates are then as true as what you say, and the model records it.
 time_budget : float, optional
     Seconds after which the fit ends with the best model found and says what it left out. Several γ share them: each has
     an equal part of what is left, and more as long as a fold has no model; the choice is among the pairs of C and γ
@@ -239,6 +244,7 @@ class Parameters(TypedDict, total=False):
     solver: str
     tol: float
     max_iter: int
+    assume_definite: bool
     time_budget: float | None
     dtype: Any
     n_jobs: int | None

@@ -86,6 +86,7 @@ def verified(model: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
                 **kernel,
                 tol=settings.tol,
                 max_iter=settings.max_iter,
+                assume_definite=settings.assume_definite,
                 n_threads=settings.n_threads,
                 low_rank=basis,
             )

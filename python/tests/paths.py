@@ -17,6 +17,7 @@ SETTINGS = {
     "solver": "auto",
     "tol": 1e-6,
     "max_iter": 1_000_000,
+    "assume_definite": False,
     "time_budget": None,
     "dtype": "float64",
     "device": "cpu",

@@ -41,7 +41,7 @@ FAST = {"Cs": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0}
 
 PARAMETERS = (
     "kernel gamma degree coef0 Cs lambdas cv scoring selection low_rank landmarks n_landmarks rank device solver "
-    "tol max_iter time_budget dtype n_jobs random_state verbose keep_path"
+    "tol max_iter assume_definite time_budget dtype n_jobs random_state verbose keep_path"
 )
 
 
@@ -91,7 +91,7 @@ def test_parameters_and_defaults(kind):
     assert list(signature(kind).parameters) == f"{OWN_PARAMETERS[kind]} {PARAMETERS}".split()
     assert set(Parameters.__annotations__) == set(PARAMETERS.split())
     rust, ours = _core.default_settings(), kind().get_params()
-    for name in ("tol", "max_iter", "dtype"):
+    for name in ("tol", "max_iter", "assume_definite", "dtype"):
         assert ours[name] == rust[name], name
     assert (ours["Cs"], ours["cv"]) == (rust["n_cs"], rust["folds"])
     with pytest.raises(TypeError, match="unexpected keyword argument 'kernle'"):

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 
+import kernelpath
 from kernelpath import (
     GridEdgeWarning,
     IndefiniteKernelWarning,
@@ -313,9 +315,15 @@ def test_rounding_is_not_indefinite(n, dtype, kernel):
     y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1, -1)
     K = naive.gram(X, X, kernel, 1e-4 if kernel == "rbf" else 0.3).astype(dtype)
     assert smallest(K.astype(float)) < 0.0
-    model = silent(KernelSVC(kernel="precomputed", Cs=[0.01, 0.1], cv=3, random_state=0), K, y)
+    with warnings.catch_warnings():
+        if dtype == "float32":  # gaps may be lost in the rounding of such a matrix
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        model = silent(KernelSVC(kernel="precomputed", Cs=[0.01, 0.1], cv=3, random_state=0), K, y)
     assert model.smallest_eigenvalue_ is None
     assert not np.isnan(model.gaps_).any()
+    lost = model.gap_noise_ > model.tol
+    assert (model.status_ == np.where(lost, "inaccurate", "converged")).all()
+    assert not lost.any() or dtype == "float32"
     low_rank = silent(KernelSVC(kernel="precomputed", low_rank=True, n_landmarks=50, Cs=0.1, cv=None), K, y)
     assert low_rank.gaps_.max() <= 1e-6
 
@@ -384,3 +392,145 @@ def test_scores_still_choose(rows):
     assert model.C_ in (0.1, 1.0)
     assert np.isfinite(model.best_score_)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def tau(K):
+    """The rounding that is allowed for: 16 √n ε max Kᵢᵢ."""
+    return 16 * np.sqrt(len(K)) * float(np.finfo(K.dtype).eps) * float(K.diagonal().max())
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_float32_hides_no_eigenvalue_above_its_rounding(n):
+    """λmax is about 100 here, and n ε λmax was above the negative eigenvalue."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1, -1)
+    smooth = naive.gram(X, X, "rbf", 0.05) - 3e-3 * np.eye(n)
+    u = np.where(np.arange(n) % 2, 1.0, -1.0) / np.sqrt(n)
+    dwarfed = np.ones((n, n)) + np.eye(n) - 1.004 * np.outer(u, u)
+    for K in (smooth.astype(np.float32), dwarfed.astype(np.float32)):
+        expected = smallest(K.astype(float))
+        assert expected < -20 * tau(K)
+        for model in (KernelSVC, KernelLogistic):
+            found, _ = fitted(model(kernel="precomputed", **FAST), K, y)
+            assert_no_proof(found)
+            assert found.smallest_eigenvalue_ == pytest.approx(expected, rel=1e-2)
+
+
+def test_one_small_negative_eigenvalue_in_a_uniform_spectrum():
+    """No product with K shows it, and the factor does."""
+    n = 1500
+    rng = np.random.default_rng(9)
+    u = rng.normal(size=n)
+    u /= np.linalg.norm(u)
+    values = np.r_[np.arange(1, n) / n, -1e-5]
+    reflection = np.eye(n) - 2 * np.outer(u, u)
+    K = reflection * values @ reflection
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    model, message = fitted(KernelSVC(kernel="precomputed", Cs=0.1, cv=None), (K + K.T) / 2, y)
+    assert_no_proof(model)
+    assert model.smallest_eigenvalue_ == pytest.approx(-1e-5, rel=0.05)
+    assert "has the eigenvalue -1e-05" in message
+
+
+def definite_kernels(kind):
+    """Positive semi-definite but for the rounding of their entries."""
+    if kind == "square":
+        return lambda A, B: (A @ B.T) ** 2
+    return lambda A, B: rbf_kernel(A, B, gamma=1.0 / (A.shape[1] * A.var()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["raw", "standardised"])
+@pytest.mark.parametrize("kind", ["square", "rbf"])
+@pytest.mark.parametrize("n", [300, 1200])
+def test_rounding_of_functions_does_not_alarm(n, kind, scaled, dtype):
+    rng = np.random.default_rng(10)
+    X = rng.lognormal(sigma=1.0, size=(n, 8)) * np.logspace(-2, 3, 8) + np.linspace(0.0, 500.0, 8)
+    y = np.where(X[:, 3] > np.median(X[:, 3]), 1, -1)
+    X = ((X - X.mean(0)) / X.std(0) if scaled else X).astype(dtype)
+    size = definite_kernels(kind)(X, X).diagonal().max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # float32 hides gaps in noise
+        model = silent(KernelSVC(kernel=definite_kernels(kind), Cs=0.01 / float(size), cv=None), X, y)
+    assert model.smallest_eigenvalue_ is None
+    assert not np.isnan(model.gaps_).any()
+
+
+@pytest.mark.parametrize(
+    "model", [KernelSVC(), KernelLogistic(), KernelRegressor(), KernelLogistic(multi_class="multinomial")], ids=repr
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_certificate_is_that_of_the_shifted_matrix(model, dtype):
+    """P and D of K + τI lie within the noise of those that are reported, and so does their difference."""
+    rng = np.random.default_rng(11)
+    n = 200
+    X = rng.normal(size=(n, 4))
+    y = np.arange(n) % 3 if model.get_params().get("multi_class") == "multinomial" else np.where(X[:, 0] > 0, 1, -1)
+    K = naive.gram(X, X, "linear").astype(dtype)  # of rank 4: rounding makes eigenvalues of 0 negative
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(kernel="precomputed", Cs=1.0, cv=None, tol=1e-6, assume_definite=False).fit(K, y)
+        noise = np.asarray(model.gap_noise_ * np.abs(model.objective_)).item()
+        beta = np.zeros((len(model.dual_coef_), n))
+        beta[:, model.support_] = model.dual_coef_
+        sizes = 0.5 * tau(K) * np.square(beta).sum() * 2
+        assert noise >= 0.95 * sizes
+        vouched = model.set_params(assume_definite=True).fit(K, y)
+    assert (vouched.gap_noise_ * np.abs(vouched.objective_)).item() < noise - 0.9 * sizes
+    # By formula there is no doubt, and no shift.
+    if dtype == "float64":
+        by_name = model.set_params(kernel="linear", assume_definite=False).fit(X, y)
+        assert (by_name.gap_noise_ * np.abs(by_name.objective_)).item() < noise
+
+
+def test_float32_far_from_singular_is_proved_in_full(rows):
+    """The entries of the matrix are numbers of double precision, too: a factor in it proves more."""
+    X, y = rows
+    K = (naive.gram(X, X, "laplacian", 1.0)).astype(np.float32)
+    assert smallest(K.astype(float)) > 1e-3
+    model = silent(KernelSVC(kernel="precomputed", **FAST), K, y)
+    assert (model.status_ == "converged").all()
+    assert model.gap_noise_.max() < 1e-10
+
+
+def test_a_user_who_knows_better_may_say_so(rows, tmp_path):
+    X, y = rows
+    model = KernelSVC(**SIGMOID, Cs=1e-3, cv=None, assume_definite=True)
+    silent(model, X, y)
+    assert model.smallest_eigenvalue_ is None
+    assert np.isfinite(model.gaps_).all()
+    assert np.isfinite(model.verify(X, y).gap)
+    # The model records it.
+    model.save(tmp_path / "vouched.kpath")
+    assert kernelpath.load(tmp_path / "vouched.kpath").assume_definite is True
+    assert model.get_params()["assume_definite"] is True
+    model.report(tmp_path / "vouched.html")
+    assert "assume_definite=True" in (tmp_path / "vouched.html").read_text()
+    for estimator in (
+        KernelLogistic(**SIGMOID, Cs=1e-3, cv=None),
+        KernelLogistic(**SIGMOID, Cs=1e-3, cv=None, low_rank=True, landmarks=np.arange(0, 60, 3)),
+    ):
+        fitted(estimator, X, y)
+        silent(estimator.set_params(assume_definite=True), X, y)
+        assert np.isfinite(estimator.gaps_).all()
+    with pytest.raises(TypeError, match="assume_definite must be True or False, got 1"):
+        KernelSVC(assume_definite=1).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_symmetry_is_relative_to_the_entries(rows, unit):
+    X, y = rows
+    K = naive.gram(X, X, "rbf", 0.5)
+    K[3, 5] *= 1.0 + 1e-7
+    silent(KernelSVC(kernel="precomputed", Cs=0.1 / unit, cv=None), unit * K, y)
+    K[3, 5] *= 1.01
+    with pytest.raises(ValueError, match="symmetric"):
+        KernelSVC(kernel="precomputed", Cs=0.1 / unit, cv=None).fit(unit * K, y)
+    # What is 0 but for rounding may differ by rounding.
+    K = np.eye(60)
+    K[3, 5] = 1e-12
+    silent(KernelSVC(kernel="precomputed", Cs=0.1 / unit, cv=None), unit * K, y)
+    K[3, 5] = 1e-6
+    with pytest.raises(ValueError, match="symmetric"):
+        KernelSVC(kernel="precomputed", Cs=0.1 / unit, cv=None).fit(unit * K, y)

@@ -301,9 +301,18 @@ class LowRank:
 
 
 def is_indefinite(K, epsilon=2.0**-52):
-    """True or False where K is clearly so, None within a factor of ten of the limit λmin = −n ε λmax."""
-    values = np.linalg.eigvalsh(np.asarray(K, np.float64))
-    limit = len(K) * epsilon * max(values[-1], 0.0)
-    if values[0] < -10 * limit:
+    """True or False where K is clearly so, None where an eigenvalue is near the limit −16 √n ε max Kᵢᵢ.
+
+    Computed eigenvalues are off by about 10 ε λmax, which may be more than the limit: a factor of K says that there is
+    none below it.
+    """
+    K = np.asarray(K, np.float64)
+    values = np.linalg.eigvalsh(K)
+    limit = 16 * np.sqrt(len(K)) * epsilon * max(K.diagonal().max(), 0.0)
+    if values[0] < -10 * (limit + 10 * 2.0**-52 * np.abs(values).max()):
         return True
-    return False if values[0] > -limit / 10 else None
+    try:
+        np.linalg.cholesky(K + limit / 2 * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return None
+    return False

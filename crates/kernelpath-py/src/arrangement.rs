@@ -1,12 +1,12 @@
 //! The machines of a classifier.
 
 use kernelpath::{Arrangement as Arranged, MultiClass, Odds};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::boundary::{matrix, unwrap};
+use crate::boundary::{Table, Vector, matrix, unwrap};
 use crate::calibration::Calibration;
 
 /// The ways to tell classes apart, in the order of what `new` makes of them.
@@ -20,12 +20,12 @@ pub(crate) struct Arrangement {
 }
 
 /// The classes of rows, as Python counts them.
-pub(crate) fn read_classes(index: &PyReadonlyArray1<'_, i64>, n_classes: usize) -> PyResult<Vec<usize>> {
+pub(crate) fn read_classes(index: &Vector<'_, i64>, n_classes: usize) -> PyResult<Vec<usize>> {
     let class = |class: &i64| {
         let known = usize::try_from(*class).ok().filter(|class| *class < n_classes);
         known.ok_or_else(|| PyValueError::new_err(format!("a class must be below {n_classes}, not {class}")))
     };
-    index.as_array().iter().map(class).collect()
+    index.view().iter().map(class).collect()
 }
 
 /// Targets of a machine, and the rows that they are of (None: all).
@@ -73,7 +73,7 @@ impl Arrangement {
     }
 
     /// The targets of machine `m`, for rows of classes `index`.
-    fn targets<'py>(&self, py: Python<'py>, m: usize, index: PyReadonlyArray1<'py, i64>) -> PyResult<Targets<'py>> {
+    fn targets<'py>(&self, py: Python<'py>, m: usize, index: Vector<'py, i64>) -> PyResult<Targets<'py>> {
         let (y, rows) = self.arranged.targets(m, &read_classes(&index, self.arranged.classes())?);
         let rows = rows.map(|rows| rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py));
         Ok((y.into_pyarray(py), rows))
@@ -81,7 +81,7 @@ impl Arrangement {
 
     /// What a user compares, from the values of the machines, a column each: for two classes one value a row, else one a
     /// class, the largest of which is the prediction.
-    fn decision<'py>(&self, py: Python<'py>, values: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn decision<'py>(&self, py: Python<'py>, values: Table<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
         let decision = unwrap(self.arranged.decision(self.read(&values)?))?;
         match self.arranged {
             Arranged::Two => Ok(decision.into_pyarray(py).into_any()),
@@ -94,7 +94,7 @@ impl Arrangement {
     fn probabilities<'py>(
         &self,
         py: Python<'py>,
-        values: PyReadonlyArray2<'py, f64>,
+        values: Table<'py, f64>,
         maps: Vec<PyRef<'py, Calibration>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let probabilities = self.odds(&maps)?.probabilities(&self.arranged, &self.read(&values)?);
@@ -105,7 +105,7 @@ impl Arrangement {
     fn log_probabilities<'py>(
         &self,
         py: Python<'py>,
-        values: PyReadonlyArray2<'py, f64>,
+        values: Table<'py, f64>,
         maps: Vec<PyRef<'py, Calibration>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let logarithms = self.odds(&maps)?.log_probabilities(&self.arranged, &self.read(&values)?);
@@ -129,12 +129,12 @@ impl Arrangement {
     }
 
     /// The values of the machines, row after row.
-    fn read(&self, values: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<f64>> {
-        let (found, expected) = (values.as_array().ncols(), self.arranged.outputs());
+    fn read(&self, values: &Table<'_, f64>) -> PyResult<Vec<f64>> {
+        let (found, expected) = (values.view().ncols(), self.arranged.outputs());
         if found != expected {
             return Err(PyValueError::new_err(format!("the values must have {expected} columns, not {found}")));
         }
-        Ok(values.as_array().iter().copied().collect())
+        Ok(values.view().iter().copied().collect())
     }
 
     fn odds(&self, maps: &[PyRef<'_, Calibration>]) -> PyResult<Odds> {

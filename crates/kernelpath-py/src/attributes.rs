@@ -1,10 +1,12 @@
 //! Attributes of a fitted model between Python and a file: numpy arrays, lists of texts, and small things as JSON.
 
 use kernelpath::{Array, Attribute, Attributes, Entries};
-use numpy::{Element, IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{Element, IntoPyArray, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+
+use crate::boundary::Tensor;
 
 /// The document that a text holds.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
@@ -12,8 +14,8 @@ pub(crate) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> 
 }
 
 /// Entries row after row.
-fn entries<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> (Vec<usize>, Vec<T>) {
-    (array.shape().to_vec(), array.as_array().iter().copied().collect())
+fn entries<T: Element + Copy>(array: &Tensor<'_, T>) -> (Vec<usize>, Vec<T>) {
+    (array.shape().to_vec(), array.view().iter().copied().collect())
 }
 
 /// A numpy array, a tuple (names, codes) of texts, or a text of JSON.
@@ -21,7 +23,7 @@ fn read_one(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Attribute::Value(parsed(text.to_str()?)?));
     }
-    if let Ok((names, codes)) = value.extract::<(Vec<String>, PyReadonlyArrayDyn<'_, u32>)>() {
+    if let Ok((names, codes)) = value.extract::<(Vec<String>, Tensor<'_, u32>)>() {
         let (shape, codes) = entries(&codes);
         return Ok(Attribute::Array(Array { shape, entries: Entries::Text { names, codes } }));
     }

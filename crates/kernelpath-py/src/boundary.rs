@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use faer::MatRef;
 use kernelpath::{Control, Csr, Error, Indices, Phase, Rows, Values, Watch};
+use numpy::ndarray::{ArrayView, Dimension, Ix1, Ix2, IxDyn};
 use numpy::{
-    Element, IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+    Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{
     PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
@@ -68,20 +69,106 @@ pub fn unwrap<T>(result: kernelpath::Result<T>) -> PyResult<T> {
     result.map_err(|e| exception(&e))
 }
 
-/// A numpy matrix of either precision, or a sparse matrix, kept alive and read-only while borrowed.
+/// A numpy array that enters: kept alive and read-only while borrowed, and safe to read where it lies.
+///
+/// Rust reads numbers at aligned places, and counts strides in numbers. Numpy needs neither: the fields of a structured
+/// array may lie at any byte, and so may a view of a buffer. Such an array is copied here. `PyReadonlyArray` does not
+/// look, and reads wrong places; so no other file names it.
+pub struct Readable<'py, T: Element, D: Dimension>(PyReadonlyArray<'py, T, D>);
+
+/// An array of one dimension.
+pub type Vector<'py, T> = Readable<'py, T, Ix1>;
+
+/// An array of two dimensions.
+pub type Table<'py, T> = Readable<'py, T, Ix2>;
+
+/// An array of any number of dimensions.
+pub type Tensor<'py, T> = Readable<'py, T, IxDyn>;
+
+impl<'py, T: Element, D: Dimension> Readable<'py, T, D> {
+    /// The array itself, or if it `must_move` a copy of it.
+    fn new(
+        array: &Bound<'py, PyArray<T, D>>,
+        must_move: impl FnOnce(&Bound<'py, PyArray<T, D>>) -> bool,
+    ) -> PyResult<Self> {
+        let readable = if must_move(array) {
+            // A plain array with a block of memory of its own.
+            array.py().import("numpy")?.call_method1("array", (array,))?.cast_into()?
+        } else {
+            array.clone()
+        };
+        Ok(Self(readable.try_readonly()?))
+    }
+
+    /// The numbers where they lie.
+    pub fn view(&self) -> ArrayView<'_, T, D> {
+        self.0.as_array()
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+}
+
+/// Whether a number of the array lies at a place where Rust does not read numbers of its type.
+fn is_odd<T: Element, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> bool {
+    let size = size_of::<T>() as isize;
+    !array.data().is_aligned() || array.strides().iter().any(|stride| stride % size != 0)
+}
+
+impl<'a, 'py, T: Element, D: Dimension> FromPyObject<'a, 'py> for Readable<'py, T, D> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Self::new(&*object.cast()?, is_odd)
+    }
+}
+
+impl<'py, T: Element> Vector<'py, T> {
+    /// An array without gaps, or a copy that has none.
+    fn without_gaps(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::new(object.cast()?, |array| is_odd(array) || !array.is_contiguous())
+    }
+
+    /// The numbers of an array [without gaps](Self::without_gaps).
+    fn slice(&self) -> PyResult<&[T]> {
+        Ok(self.0.as_slice()?)
+    }
+
+    pub fn to_vec(&self) -> Vec<T>
+    where
+        T: Clone,
+    {
+        self.view().to_vec()
+    }
+}
+
+impl<T: Element> Table<'_, T> {
+    /// The array as a matrix, read where it lies.
+    pub fn matrix(&self) -> MatRef<'_, T> {
+        let (shape, strides) = (self.shape(), self.0.strides());
+        let size = size_of::<T>() as isize;
+        // SAFETY: the borrow lives as long as the view, `is_odd` has checked places and strides, and numpy's flags keep
+        // Rust from writing to the array. What another Python thread writes is read as numbers, which are not used as
+        // indices.
+        unsafe { MatRef::from_raw_parts(self.0.data(), shape[0], shape[1], strides[0] / size, strides[1] / size) }
+    }
+}
+
+/// A numpy matrix of either precision, or a sparse matrix.
 pub enum Matrix<'py> {
-    F32(PyReadonlyArray2<'py, f32>),
-    F64(PyReadonlyArray2<'py, f64>),
+    F32(Table<'py, f32>),
+    F64(Table<'py, f64>),
     Csr(CsrMatrix<'py>),
 }
 
 impl<'py> Matrix<'py> {
     pub fn borrow(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
-        if let Ok(array) = object.extract() {
-            return Ok(Self::F64(array));
+        if object.cast::<PyArray2<f64>>().is_ok() {
+            return Ok(Self::F64(object.extract()?));
         }
-        if let Ok(array) = object.extract() {
-            return Ok(Self::F32(array));
+        if object.cast::<PyArray2<f32>>().is_ok() {
+            return Ok(Self::F32(object.extract()?));
         }
         if object.getattr("format").is_ok_and(|format| format.eq("csr").unwrap_or(false)) {
             return Ok(Self::Csr(CsrMatrix::borrow(object, name)?));
@@ -95,21 +182,11 @@ impl<'py> Matrix<'py> {
     /// The rows. The structure of a sparse matrix is checked first.
     pub fn rows(&self) -> PyResult<Rows<'_>> {
         match self {
-            Self::F32(array) => Ok(Rows::F32(view(array))),
-            Self::F64(array) => Ok(Rows::F64(view(array))),
+            Self::F32(array) => Ok(Rows::F32(array.matrix())),
+            Self::F64(array) => Ok(Rows::F64(array.matrix())),
             Self::Csr(matrix) => Ok(Rows::Csr(matrix.view()?)),
         }
     }
-}
-
-/// The array as a matrix, read where it lies.
-pub fn view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> MatRef<'a, T> {
-    let (shape, strides) = (array.shape(), array.strides());
-    let size = size_of::<T>() as isize;
-    let start = array.as_array().as_ptr();
-    // SAFETY: the borrow lives as long as the view. Numpy's flags keep Rust from writing to the array. What another
-    // Python thread writes is read as numbers, which are not used as indices.
-    unsafe { MatRef::from_raw_parts(start, shape[0], shape[1], strides[0] / size, strides[1] / size) }
 }
 
 /// The arrays of a scipy CSR matrix.
@@ -121,13 +198,13 @@ pub struct CsrMatrix<'py> {
 }
 
 enum Integers<'py> {
-    I32(PyReadonlyArray1<'py, i32>),
-    I64(PyReadonlyArray1<'py, i64>),
+    I32(Vector<'py, i32>),
+    I64(Vector<'py, i64>),
 }
 
 enum Floats<'py> {
-    F32(PyReadonlyArray1<'py, f32>),
-    F64(PyReadonlyArray1<'py, f64>),
+    F32(Vector<'py, f32>),
+    F64(Vector<'py, f64>),
 }
 
 impl<'py> CsrMatrix<'py> {
@@ -136,25 +213,29 @@ impl<'py> CsrMatrix<'py> {
         let wrong = |part: &str, expected: &str| PyTypeError::new_err(format!("{name}.{part} must be {expected}"));
         let integers = |name: &str| {
             let array = part(name)?;
-            let narrow = array.extract().map(Integers::I32);
-            narrow.or_else(|_| array.extract().map(Integers::I64)).map_err(|_| wrong(name, "an int32 or int64 array"))
+            if array.cast::<PyArray1<i32>>().is_ok() {
+                Ok(Integers::I32(Vector::without_gaps(&array)?))
+            } else if array.cast::<PyArray1<i64>>().is_ok() {
+                Ok(Integers::I64(Vector::without_gaps(&array)?))
+            } else {
+                Err(wrong(name, "an int32 or int64 array"))
+            }
         };
         let data = part("data")?;
-        let single = data.extract().map(Floats::F32);
-        Ok(Self {
-            shape: part("shape")?.extract()?,
-            indptr: integers("indptr")?,
-            indices: integers("indices")?,
-            data: single
-                .or_else(|_| data.extract().map(Floats::F64))
-                .map_err(|_| wrong("data", "a float32 or float64 array"))?,
-        })
+        let data = if data.cast::<PyArray1<f32>>().is_ok() {
+            Floats::F32(Vector::without_gaps(&data)?)
+        } else if data.cast::<PyArray1<f64>>().is_ok() {
+            Floats::F64(Vector::without_gaps(&data)?)
+        } else {
+            return Err(wrong("data", "a float32 or float64 array"));
+        };
+        Ok(Self { shape: part("shape")?.extract()?, indptr: integers("indptr")?, indices: integers("indices")?, data })
     }
 
     fn view(&self) -> PyResult<Csr<'_>> {
         let data: Values = match &self.data {
-            Floats::F32(array) => contiguous(array)?.into(),
-            Floats::F64(array) => contiguous(array)?.into(),
+            Floats::F32(array) => array.slice()?.into(),
+            Floats::F64(array) => array.slice()?.into(),
         };
         let (indptr, indices) = (self.indptr.view()?, self.indices.view()?);
         let csr = unwrap(Csr::new(self.shape.1, indptr, indices, data))?;
@@ -169,14 +250,10 @@ impl<'py> CsrMatrix<'py> {
 impl Integers<'_> {
     fn view(&self) -> PyResult<Indices<'_>> {
         match self {
-            Self::I32(array) => Ok(contiguous(array)?.into()),
-            Self::I64(array) => Ok(contiguous(array)?.into()),
+            Self::I32(array) => Ok(array.slice()?.into()),
+            Self::I64(array) => Ok(array.slice()?.into()),
         }
     }
-}
-
-fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
-    array.as_slice().map_err(|_| PyValueError::new_err("the arrays of a sparse matrix must be contiguous"))
 }
 
 /// The number of threads as joblib counts: −1 is one per core that the process may use, −2 one less; 0 is the library's

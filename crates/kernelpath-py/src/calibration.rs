@@ -1,11 +1,11 @@
 //! Maps from scores to probabilities.
 
 use kernelpath::{Calibration as Calibrated, Control, Method};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::boundary::{matrix, run, unwrap};
+use crate::boundary::{Vector, matrix, run, unwrap};
 
 /// A fitted map from scores to probabilities.
 #[pyclass(frozen, module = "kernelpath._core")]
@@ -32,13 +32,13 @@ impl Calibration {
     fn fit(
         py: Python<'_>,
         method: &str,
-        scores: PyReadonlyArray1<'_, f64>,
-        positive: PyReadonlyArray1<'_, bool>,
-        weights: Option<PyReadonlyArray1<'_, f64>>,
+        scores: Vector<'_, f64>,
+        positive: Vector<'_, bool>,
+        weights: Option<Vector<'_, f64>>,
     ) -> PyResult<Self> {
         let method = unwrap(Method::from_name(method))?;
-        let (scores, positive) = (scores.as_array().to_vec(), positive.as_array().to_vec());
-        let weights = weights.map(|w| w.as_array().to_vec());
+        let (scores, positive) = (scores.to_vec(), positive.to_vec());
+        let weights = weights.map(|w| w.to_vec());
         let fit = || Calibrated::fit(method, &scores, &positive, weights.as_deref());
         run(py, &Control::default(), fit).map(Self)
     }
@@ -72,13 +72,13 @@ impl Calibration {
     }
 
     /// P(y = +1) at each score.
-    fn probability<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
-        scores.as_array().iter().map(|f| self.0.probability(*f)).collect::<Vec<_>>().into_pyarray(py)
+    fn probability<'py>(&self, py: Python<'py>, scores: Vector<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+        scores.view().iter().map(|f| self.0.probability(*f)).collect::<Vec<_>>().into_pyarray(py)
     }
 
     /// log(P(y = +1) / P(y = −1)) at each score.
-    fn log_odds<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
-        scores.as_array().iter().map(|f| self.0.log_odds(*f)).collect::<Vec<_>>().into_pyarray(py)
+    fn log_odds<'py>(&self, py: Python<'py>, scores: Vector<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+        scores.view().iter().map(|f| self.0.log_odds(*f)).collect::<Vec<_>>().into_pyarray(py)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, CalibrationState) {

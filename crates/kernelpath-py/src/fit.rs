@@ -8,12 +8,12 @@ use kernelpath::{
     Method, Odds, PathFit, Precision, Record, Request, Scores, Scoring, Search, Selection, Settings, Solver, Surface,
     Task, Trained, Tuned,
 };
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrangement::{Arrangement, read_classes};
-use crate::boundary::{Matrix, matrix, run, run_watched, threads, unwrap};
+use crate::boundary::{Matrix, Table, Vector, matrix, run, run_watched, threads, unwrap};
 use crate::calibration::Calibration;
 use crate::kernels::kernel_fn;
 use crate::landmarks::{Found, is_given, read_landmarks};
@@ -31,6 +31,7 @@ pub(crate) struct PySettings<'py> {
     solver: String,
     tol: f64,
     max_iter: usize,
+    assume_definite: bool,
     time_budget: Option<f64>,
     dtype: String,
     device: String,
@@ -64,9 +65,9 @@ pub(crate) struct PyMachines<'py> {
 pub(crate) struct PyClasses<'py> {
     arrangement: Bound<'py, Arrangement>,
     /// The class of each row.
-    index: PyReadonlyArray1<'py, i64>,
+    index: Vector<'py, i64>,
     /// The weight of each row in scores.
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    weight: Option<Vector<'py, f64>>,
     /// "native", the name of a calibration, or None.
     probability: Option<String>,
 }
@@ -85,7 +86,7 @@ impl Labelled {
     fn read(classes: &PyClasses<'_>, tasks: &[Task]) -> PyResult<Self> {
         let arrangement = classes.arrangement.get().arranged.clone();
         let class = read_classes(&classes.index, arrangement.classes())?;
-        let weight = classes.weight.as_ref().map_or_else(|| vec![1.0; class.len()], |w| w.as_array().to_vec());
+        let weight = classes.weight.as_ref().map_or_else(|| vec![1.0; class.len()], |w| w.to_vec());
         let is_native = classes.probability.as_deref() == Some("native");
         let method = classes.probability.as_deref().filter(|_| !is_native).map(Method::from_name).transpose();
         Ok(Self { arrangement, class, weight, tasks: tasks.to_vec(), method: unwrap(method)?, is_native })
@@ -167,17 +168,17 @@ pub(crate) fn fit<'py>(
     X: &Bound<'py, PyAny>,
     machines: PyMachines<'py>,
     settings: PySettings<'py>,
-    cs: PyReadonlyArray1<'py, f64>,
+    cs: Vector<'py, f64>,
     folds: &Bound<'py, PyAny>,
     seed: u64,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    weight: Option<Vector<'py, f64>>,
     scorer: Option<&Bound<'py, PyAny>>,
     watch: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Py<Fit>> {
     unwrap(kernelpath::memory::check_cushion())?;
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
-    let (cs, weight) = (cs.as_array().to_vec(), weight.map(|weight| weight.as_array().to_vec()));
+    let (cs, weight) = (cs.to_vec(), weight.map(|weight| weight.to_vec()));
     if weight.as_ref().is_some_and(|weight| weight.len() != x.nrows()) {
         return Err(PyValueError::new_err("weight must have one entry a row of X"));
     }
@@ -188,7 +189,8 @@ pub(crate) fn fit<'py>(
     let mut request = Request::new(x, tasks, unwrap(kernel.with_value(1.0))?, &cs);
     request.solver = unwrap(Solver::from_name(&settings.solver))?;
     request.folds = read_folds(folds)?;
-    request.settings = Settings { tol: settings.tol, max_iter: settings.max_iter };
+    request.settings =
+        Settings { tol: settings.tol, max_iter: settings.max_iter, assume_definite: settings.assume_definite };
     request.precision = unwrap(Precision::from_name(&settings.dtype))?;
     request.device = unwrap(DeviceChoice::from_name(&settings.device))?;
     request.threads = threads;
@@ -229,11 +231,11 @@ pub(crate) fn fit<'py>(
 #[pyo3(signature = (scores, weight=None))]
 pub(crate) fn ranks<'py>(
     py: Python<'py>,
-    scores: PyReadonlyArray2<'py, f64>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    scores: Table<'py, f64>,
+    weight: Option<Vector<'py, f64>>,
 ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-    let scores: Scores = scores.as_array().outer_iter().map(|fold| fold.to_vec()).collect();
-    let weight = weight.map_or_else(Vec::new, |weight| weight.as_array().to_vec());
+    let scores: Scores = scores.view().outer_iter().map(|fold| fold.to_vec()).collect();
+    let weight = weight.map_or_else(Vec::new, |weight| weight.to_vec());
     if !weight.is_empty() && weight.len() != scores.len() {
         return Err(PyValueError::new_err("weight must have one entry a fold"));
     }
@@ -242,8 +244,7 @@ pub(crate) fn ranks<'py>(
 }
 
 fn read_scores(scores: &Bound<'_, PyAny>) -> PyResult<Vec<Scores>> {
-    let of_machine =
-        |scores: PyReadonlyArray2<'_, f64>| scores.as_array().outer_iter().map(|fold| fold.to_vec()).collect();
+    let of_machine = |scores: Table<'_, f64>| scores.view().outer_iter().map(|fold| fold.to_vec()).collect();
     scores.try_iter()?.map(|scores| Ok(of_machine(scores?.extract()?))).collect()
 }
 

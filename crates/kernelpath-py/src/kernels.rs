@@ -5,11 +5,11 @@ use kernelpath::{
     Bandwidth, Control, DeviceChoice, Hardware, Kernel, KernelFn, Shape, kernel_flops,
     kernel_matrix as compute_kernel_matrix,
 };
-use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyArray2;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, matrix, pool, run, run_here, threads, unwrap, view};
+use crate::boundary::{Matrix, Table, Vector, matrix, pool, run, run_here, threads, unwrap};
 
 pub(crate) fn kernel_fn(kernel: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<KernelFn> {
     unwrap(Shape::from_name(kernel, degree, coef0).and_then(|shape| KernelFn::new(shape, gamma)))
@@ -25,7 +25,7 @@ pub(crate) fn bandwidth(
     kernel: &str,
     rule: &str,
     seed: u64,
-    weight: Option<PyReadonlyArray1<'_, f64>>,
+    weight: Option<Vector<'_, f64>>,
     n_threads: i64,
 ) -> PyResult<f64> {
     let x = Matrix::borrow(X, "X")?;
@@ -37,7 +37,7 @@ pub(crate) fn bandwidth(
         "sigest" => Bandwidth::Sigest,
         _ => return Err(PyValueError::new_err(format!("unknown gamma {rule:?}: a number, \"sigest\" or \"scale\""))),
     };
-    let weight = weight.map(|weight| weight.as_array().to_vec());
+    let weight = weight.map(|weight| weight.to_vec());
     if weight.as_ref().is_some_and(|weight| weight.len() != rows.nrows()) {
         return Err(PyValueError::new_err("weight must have one entry a row of X"));
     }
@@ -84,8 +84,8 @@ pub(crate) fn decision<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     support_vectors: &Bound<'py, PyAny>,
-    coef: PyReadonlyArray2<'py, f64>,
-    intercept: PyReadonlyArray1<'py, f64>,
+    coef: Table<'py, f64>,
+    intercept: Vector<'py, f64>,
     kernel: &str,
     gamma: f64,
     degree: u32,
@@ -94,9 +94,9 @@ pub(crate) fn decision<'py>(
     n_threads: i64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (x, vectors) = (Matrix::borrow(X, "X")?, Matrix::borrow(support_vectors, "support_vectors")?);
-    let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.as_array().to_vec());
+    let (x, vectors, intercepts) = (x.rows()?, vectors.rows()?, intercept.to_vec());
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    let coef = view(&coef).transpose();
+    let coef = coef.matrix().transpose();
     let (machines, control) = (coef.ncols(), Control::default());
     let device = unwrap(DeviceChoice::from_name(device))?;
     let work = |threads| {

@@ -5,11 +5,11 @@ use kernelpath::threads::are_few;
 use kernelpath::{
     Control, Entry, KernelFn, Landmarks, LowRank, Nystrom, Precision, Rows, RowsBuf, kernel_flops, transform,
 };
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, matrix, pool, run, run_here, threads, unwrap, view};
+use crate::boundary::{Matrix, Table, Vector, matrix, pool, run, run_here, threads, unwrap};
 use crate::kernels::kernel_fn;
 
 /// Landmarks as Python gives them: the name of a rule, indices of rows, or points.
@@ -17,11 +17,11 @@ pub(crate) fn read_landmarks(landmarks: &Bound<'_, PyAny>) -> PyResult<Landmarks
     if let Ok(name) = landmarks.extract::<String>() {
         return unwrap(Landmarks::from_name(&name));
     }
-    if let Ok(indices) = landmarks.extract::<PyReadonlyArray1<'_, i64>>() {
+    if let Ok(indices) = landmarks.extract::<Vector<'_, i64>>() {
         let index = |i: &i64| {
             usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("landmarks: negative row index {i}")))
         };
-        return Ok(Landmarks::Rows(indices.as_array().iter().map(index).collect::<PyResult<_>>()?));
+        return Ok(Landmarks::Rows(indices.view().iter().map(index).collect::<PyResult<_>>()?));
     }
     Ok(Landmarks::Given(RowsBuf::copy_of(&Matrix::borrow(landmarks, "landmarks")?.rows()?)))
 }
@@ -107,7 +107,7 @@ pub(crate) fn nystrom<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    weight: Option<Vector<'py, f64>>,
     n_threads: i64,
 ) -> PyResult<Found> {
     let x = Matrix::borrow(X, "X")?;
@@ -115,7 +115,7 @@ pub(crate) fn nystrom<'py>(
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
     let landmarks = read_landmarks(landmarks)?;
     let given = matches!(landmarks, Landmarks::Given(_));
-    let weight = weight.map(|weight| weight.as_array().to_vec());
+    let weight = weight.map(|weight| weight.to_vec());
     let pool = pool(n_threads)?;
     let control = Control::default();
     let found = run(py, &control, || {
@@ -136,7 +136,7 @@ pub(crate) fn nystrom_features<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     landmarks: &Bound<'py, PyAny>,
-    map: PyReadonlyArray2<'py, f64>,
+    map: Table<'py, f64>,
     kernel: &str,
     gamma: f64,
     degree: u32,
@@ -147,7 +147,7 @@ pub(crate) fn nystrom_features<'py>(
     let (x, landmarks) = (Matrix::borrow(X, "X")?, Matrix::borrow(landmarks, "landmarks")?);
     let (x, landmarks) = (x.rows()?, landmarks.rows()?);
     let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-    let map = view(&map);
+    let map = map.matrix();
     if unwrap(Precision::from_name(dtype))? == Precision::Single {
         features_in::<f32>(py, &x, &landmarks, map, &kernel, n_threads)
     } else {

@@ -18,8 +18,8 @@ mod task;
 mod training;
 mod verify;
 
+use boundary::Vector;
 use kernelpath::{DeviceChoice, Landmarks, Loss, Method, Precision, Settings, Shape, Solver, Status};
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -27,8 +27,8 @@ use pyo3::types::{PyDict, PyTuple};
 /// A robust spread of targets, > 0; `weight` counts rows.
 #[pyfunction]
 #[pyo3(signature = (y, weight=None))]
-fn spread(y: PyReadonlyArray1<'_, f64>, weight: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<f64> {
-    let (y, weight) = (y.as_array().to_vec(), weight.map(|weight| weight.as_array().to_vec()));
+fn spread(y: Vector<'_, f64>, weight: Option<Vector<'_, f64>>) -> PyResult<f64> {
+    let (y, weight) = (y.to_vec(), weight.map(|weight| weight.to_vec()));
     if weight.as_ref().is_some_and(|weight| weight.len() != y.len()) {
         return Err(PyValueError::new_err("weight must have one entry a target"));
     }
@@ -43,6 +43,7 @@ fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("tol", settings.tol)?;
     dict.set_item("max_iter", settings.max_iter)?;
+    dict.set_item("assume_definite", settings.assume_definite)?;
     dict.set_item("dtype", Precision::NAMES[Precision::default() as usize])?;
     dict.set_item("n_cs", grid.len())?;
     dict.set_item("c_min", grid.first())?;

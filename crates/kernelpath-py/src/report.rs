@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use kernelpath::{Control, DeviceChoice, Hardware, LabelValue};
 use kernelpath_export::report::{Labelled, Options, Truth, report};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, run, threads, unwrap};
+use crate::boundary::{Matrix, Table, Vector, run, threads, unwrap};
 use crate::saved::{Saved, read_label};
 
 /// Writes a page that explains the model. `x` are rows, and what is true of them either `labels` or `numbers`, with a
@@ -22,8 +21,8 @@ pub(crate) fn write_report<'py>(
     title: Option<String>,
     x: Option<&Bound<'py, PyAny>>,
     labels: Option<Vec<Bound<'py, PyAny>>>,
-    numbers: Option<PyReadonlyArray2<'py, f64>>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    numbers: Option<Table<'py, f64>>,
+    weight: Option<Vector<'py, f64>>,
     device: &str,
     n_threads: i64,
 ) -> PyResult<()> {
@@ -31,7 +30,7 @@ pub(crate) fn write_report<'py>(
     let labels: Option<Vec<LabelValue>> =
         labels.map(|labels| labels.iter().map(read_label).collect::<PyResult<_>>()).transpose()?;
     let numbers: Option<(usize, Vec<f64>)> =
-        numbers.map(|numbers| (numbers.as_array().ncols(), numbers.as_array().iter().copied().collect()));
+        numbers.map(|numbers| (numbers.view().ncols(), numbers.view().iter().copied().collect()));
     let truth = match (&labels, &numbers) {
         (Some(labels), _) => Some(Truth::Labels(labels)),
         (None, Some((columns, values))) => Some(Truth::Numbers { columns: *columns, values }),
@@ -39,7 +38,7 @@ pub(crate) fn write_report<'py>(
     };
     let x = x.map(|x| Matrix::borrow(x, "X")).transpose()?;
     let rows = x.as_ref().map(Matrix::rows).transpose()?;
-    let weight: Option<Vec<f64>> = weight.map(|weight| weight.as_array().to_vec());
+    let weight: Option<Vec<f64>> = weight.map(|weight| weight.to_vec());
     let weights = weight.as_deref();
     let data = rows.zip(truth).map(|(x, truth)| Labelled { x, truth, weights });
     let device = unwrap(DeviceChoice::from_name(device))?;

@@ -7,14 +7,14 @@ use kernelpath::{
     Calibration as Calibrated, Hardware, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf, SavedModel,
     Scaling,
 };
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use crate::arrangement::Arrangement;
 use crate::attributes;
-use crate::boundary::{Matrix, run_here, unwrap};
+use crate::boundary::{Matrix, Table, Vector, run_here, unwrap};
 use crate::calibration::Calibration;
 use crate::kernels::kernel_fn;
 use crate::training::read_training;
@@ -82,25 +82,25 @@ impl Saved {
         degree: u32,
         coef0: f64,
         vectors: Option<Bound<'_, PyAny>>,
-        support: PyReadonlyArray1<'_, i64>,
+        support: Vector<'_, i64>,
         width: usize,
-        coef: PyReadonlyArray2<'_, f64>,
-        intercepts: PyReadonlyArray1<'_, f64>,
+        coef: Table<'_, f64>,
+        intercepts: Vector<'_, f64>,
         labels: Option<Vec<Bound<'_, PyAny>>>,
         arrangement: Option<PyRef<'_, Arrangement>>,
         odds: Option<Bound<'_, PyAny>>,
         is_one: bool,
         rising: Option<Vec<usize>>,
         found: Bound<'_, PyDict>,
-        scaling: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+        scaling: Option<(Vector<'_, f64>, Vector<'_, f64>)>,
         training: Option<&str>,
     ) -> PyResult<Self> {
         let vectors = match vectors {
             None => RowsBuf::Dense(Mat::zeros(0, 0)),
             Some(vectors) => RowsBuf::copy_of(&Matrix::borrow(&vectors, "support_vectors_")?.rows()?),
         };
-        let support = support.as_array().iter().map(|row| *row as usize).collect();
-        let coef = coef.as_array();
+        let support = support.view().iter().map(|row| *row as usize).collect();
+        let coef = coef.view();
         let coef = Mat::from_fn(coef.ncols(), coef.nrows(), |i, m| coef[(m, i)]);
         let outputs = match (labels, arrangement) {
             (Some(labels), Some(arrangement)) => Outputs::Classes {
@@ -111,10 +111,9 @@ impl Saved {
             _ => Outputs::Numbers { is_one, rising },
         };
         let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
-        let intercepts = intercepts.as_array().to_vec();
+        let intercepts = intercepts.to_vec();
         let mut predictor = unwrap(Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs))?;
-        predictor.scaling = scaling
-            .map(|(shift, factor)| Scaling { shift: shift.as_array().to_vec(), factor: factor.as_array().to_vec() });
+        predictor.scaling = scaling.map(|(shift, factor)| Scaling { shift: shift.to_vec(), factor: factor.to_vec() });
         let machine = |(loss, constant, c, primal, dual, gap, noise, status): MachineParts| Machine {
             loss,
             constant,

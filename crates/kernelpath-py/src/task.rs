@@ -1,11 +1,10 @@
 //! Machines and folds, as Python gives them.
 
 use kernelpath::{Fold, Folds, Objective, Task};
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::{copied, unwrap};
+use crate::boundary::{Vector, copied, unwrap};
 
 /// A task as Python gives it.
 #[derive(FromPyObject)]
@@ -13,20 +12,20 @@ pub(crate) struct PyTask<'py> {
     loss: String,
     /// The constant of the loss (τ, ε or δ); 0 if it has none.
     constant: f64,
-    y: PyReadonlyArray1<'py, f64>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
-    rows: Option<PyReadonlyArray1<'py, i64>>,
-    score_weight: Option<PyReadonlyArray1<'py, f64>>,
+    y: Vector<'py, f64>,
+    weight: Option<Vector<'py, f64>>,
+    rows: Option<Vector<'py, i64>>,
+    score_weight: Option<Vector<'py, f64>>,
     c_factor: f64,
 }
 
 pub(crate) fn read_task(task: &PyTask<'_>) -> PyResult<Task> {
     let PyTask { loss, constant, y, weight, rows, score_weight, c_factor } = task;
-    let numbers = |values: &Option<PyReadonlyArray1<'_, f64>>| values.as_ref().map(|v| v.as_array().to_vec());
+    let numbers = |values: &Option<Vector<'_, f64>>| values.as_ref().map(|v| v.to_vec());
     let row = |i: &i64| usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("negative row index {i}")));
-    let rows = rows.as_ref().map(|rows| rows.as_array().iter().map(row).collect::<PyResult<_>>()).transpose()?;
+    let rows = rows.as_ref().map(|rows| rows.view().iter().map(row).collect::<PyResult<_>>()).transpose()?;
     let objective = unwrap(Objective::from_name(loss, *constant))?;
-    Ok(Task::new(objective, &y.as_array().to_vec())
+    Ok(Task::new(objective, &y.to_vec())
         .with_weight(numbers(weight))
         .with_score_weight(numbers(score_weight))
         .with_c_factor(*c_factor)
@@ -47,12 +46,12 @@ pub(crate) fn read_folds(folds: &Bound<'_, PyAny>) -> PyResult<Folds> {
     }
     let mut splits = Vec::new();
     for (k, item) in folds.try_iter()?.enumerate() {
-        let (train, test): (PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, i64>) = item?.extract()?;
-        let rows = |indices: &PyReadonlyArray1<'_, i64>| {
+        let (train, test): (Vector<'_, i64>, Vector<'_, i64>) = item?.extract()?;
+        let rows = |indices: &Vector<'_, i64>| {
             let index = |i: &i64| {
                 usize::try_from(*i).map_err(|_| PyValueError::new_err(format!("fold {k}: negative row index {i}")))
             };
-            copied(indices.as_array().iter().map(index))
+            copied(indices.view().iter().map(index))
         };
         splits.push(Fold { train: rows(&train)?, test: rows(&test)? });
     }

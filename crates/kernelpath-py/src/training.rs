@@ -1,11 +1,10 @@
 //! The digests of the rows that a model was trained on, as the text in which a model file holds them.
 
 use kernelpath::{LabelValue, TrainingRows, Truth};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::{Matrix, run_here};
+use crate::boundary::{Matrix, Table, Vector, run_here};
 use crate::saved::read_label;
 
 /// The digests of rows. What is true of them is either `labels` or `numbers`, with a column for each target.
@@ -16,16 +15,16 @@ pub(crate) fn training_rows<'py>(
     py: Python<'py>,
     X: &Bound<'py, PyAny>,
     labels: Option<Vec<Bound<'py, PyAny>>>,
-    numbers: Option<PyReadonlyArray2<'py, f64>>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
+    numbers: Option<Table<'py, f64>>,
+    weight: Option<Vector<'py, f64>>,
 ) -> PyResult<String> {
     let x = Matrix::borrow(X, "X")?;
     let x = x.rows()?;
     let labels: Option<Vec<LabelValue>> =
         labels.map(|labels| labels.iter().map(read_label).collect::<PyResult<_>>()).transpose()?;
     let numbers: Option<(usize, Vec<f64>)> =
-        numbers.map(|numbers| (numbers.as_array().ncols(), numbers.as_array().iter().copied().collect()));
-    let weight: Option<Vec<f64>> = weight.map(|weight| weight.as_array().to_vec());
+        numbers.map(|numbers| (numbers.view().ncols(), numbers.view().iter().copied().collect()));
+    let weight: Option<Vec<f64>> = weight.map(|weight| weight.to_vec());
     run_here(py, || {
         let truth = match (&labels, &numbers) {
             (Some(labels), _) => Truth::Labels(labels),

@@ -160,6 +160,16 @@ impl Control {
         if self.shared.cancelled.load(Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    /// Fails when the caller asked to stop, or when the time is over before `what` of that many rows: then no model has
+    /// begun.
+    pub(crate) fn check_time(&self, what: &'static str, rows: usize) -> Result<()> {
+        self.check()?;
+        if self.out_of_time() {
+            return Err(Error::TimeBudget { budget: self.budget_seconds().unwrap_or(0.0), what, rows });
+        }
+        Ok(())
+    }
+
     pub(crate) fn out_of_time(&self) -> bool {
         let end = self.share.as_ref().and_then(|share| share.end()).into_iter().chain(self.deadline).min();
         end.is_some_and(|end| Instant::now() >= end)

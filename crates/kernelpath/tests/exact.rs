@@ -268,7 +268,7 @@ proptest! {
         let y = if loss == Loss::Hinge { labels.clone() } else { targets(&x, p, seed) };
         let cs: Vec<f64> = exponents.iter().map(|e| 10f64.powf(*e)).collect();
         let mut request = request(&x, p, &y, loss, shape, &cs);
-        request.settings = Settings { tol: 1e-6, max_iter: 20_000 };
+        request.settings = Settings { max_iter: 20_000, ..Settings::default() };
         let fit = fit(&request);
         for (k, record) in fit.records[0].iter().enumerate() {
             let gap = record.certificate.gap();

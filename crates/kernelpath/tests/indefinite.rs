@@ -6,7 +6,8 @@ use common::{ALL_LOSSES, data, fit, kernel, naive_kernel, request, split, target
 use faer::{Mat, Side};
 use kernelpath::Record;
 use kernelpath::{
-    Control, Folds, KernelFn, Loss, LowRank, Nystrom, Objective, Request, Rows, Shape, Solver, Status, Task,
+    Bandwidth, Classifier, Control, Folds, Kernel, KernelFn, Loss, LowRank, Nystrom, Objective, Request, Returned,
+    Rows, Settings, Shape, Solver, Status, Task, verify,
 };
 
 const P: usize = 3;
@@ -159,4 +160,96 @@ fn a_model_that_was_not_run_stays_so() {
         fit.records[0].iter().partition(|record| record.status == Status::Indefinite);
     assert!(!run.is_empty() && !left.is_empty());
     assert!(left.iter().all(|record| record.status == Status::NotRun && record.certificate.gap() == f64::INFINITY));
+}
+
+/// The linear kernel of P columns as a matrix: most of its eigenvalues are 0, and rounding makes some of them negative.
+fn linear_matrix(x: &[f64]) -> Vec<f64> {
+    let n = x.len() / P;
+    let row = |i: usize| &x[i * P..(i + 1) * P];
+    (0..n * n).map(|at| naive_kernel(&kernel(Shape::Linear), row(at / n), row(at % n))).collect()
+}
+
+/// 16 √n ε max K_ii.
+fn tau(matrix: &[f64], n: usize) -> f64 {
+    let top = (0..n).map(|i| matrix[i * n + i]).fold(0.0, f64::max);
+    16.0 * (n as f64).sqrt() * f64::EPSILON * top
+}
+
+#[test]
+fn single_precision_hides_no_eigenvalue_above_its_rounding() {
+    let n = 300;
+    let (x, y) = data(n, P, 0.3, 8);
+    let (smooth, row) = (KernelFn::new(Shape::Rbf, 0.05).unwrap(), |i: usize| &x[i * P..(i + 1) * P]);
+    let at = |i: usize, j: usize| naive_kernel(&smooth, row(i), row(j)) - if i == j { 3e-3 } else { 0.0 };
+    let matrix = Mat::<f32>::from_fn(n, n, |i, j| at(i, j) as f32);
+    let precomputed = kernel(Shape::Precomputed);
+    for loss in [Loss::Hinge, Loss::Logistic] {
+        let request = Request::new(matrix.as_ref(), vec![Task::new(loss, &y)], precomputed, CS);
+        let fit = fit(&request);
+        assert_no_proof(&fit.records);
+        let found = fit.smallest_eigenvalue.unwrap();
+        assert!((found / -3e-3 - 1.0).abs() < 1e-2, "{found}");
+    }
+}
+
+#[test]
+fn certificates_are_those_of_the_shifted_matrix() {
+    let n = 150;
+    let (x, labels) = data(n, P, 0.3, 9);
+    let matrix = linear_matrix(&x);
+    let classes: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+    let rows = Rows::from_slice(&matrix, n).unwrap();
+    for objective in [Objective::from(Loss::Hinge), Loss::Logistic.into(), Loss::Squared.into(), Objective::Multinomial]
+    {
+        let y = if objective == Objective::Multinomial { &classes } else { &labels };
+        let mut request = Request::new(rows, vec![Task::new(objective, y)], kernel(Shape::Precomputed), &[1.0]);
+        let noise = |request: &Request| {
+            let found = fit(request);
+            assert_eq!(found.smallest_eigenvalue, None);
+            let (coef, b) = (found.coef[0].clone(), found.intercepts(0).to_vec());
+            (found.records[0][0].certificate.noise, coef, b)
+        };
+        let (examined, coef, b) = noise(&request);
+        let size: f64 = coef.iter().map(|beta| beta * beta).sum();
+        assert!(examined > 0.95 * tau(&matrix, n) * size, "{objective:?}: {examined}");
+        let model = Returned { c: 1.0, coef: &coef, b: &b };
+        let verified = |settings: Settings| {
+            let task = Task::new(objective, y);
+            let control = Control::default();
+            verify(&rows, kernel(Shape::Precomputed).into(), &task, model, settings, 1, &control).unwrap().noise
+        };
+        assert!(verified(request.settings) > 0.95 * tau(&matrix, n) * size, "{objective:?}");
+        // Who vouches for the matrix gets the certificate of the matrix itself.
+        request.settings.assume_definite = true;
+        assert!(noise(&request).0 < examined - 0.9 * tau(&matrix, n) * size, "{objective:?}");
+        assert!(verified(request.settings) < 0.1 * examined + 1e-12, "{objective:?}");
+    }
+}
+
+#[test]
+fn who_vouches_for_a_kernel_gets_no_look() {
+    let (x, labels) = data(60, P, 0.3, 1);
+    let y: Vec<i64> = labels.iter().map(|y| *y as i64).collect();
+    let rows = Rows::from_slice(&x, P).unwrap();
+    let of = |vouched: bool| {
+        let svm = Classifier::svm().kernel(Kernel { shape: INDEFINITE, bandwidth: Bandwidth::Value(0.5) });
+        svm.cs([0.01]).folds(Folds::None).assume_definite(vouched).fit(rows, &y).unwrap()
+    };
+    assert!(of(false).worst_gap().is_nan() && of(true).worst_gap().is_finite());
+    for vouched in [false, true] {
+        assert_eq!(of(vouched).saved().parameters["assume_definite"], vouched);
+    }
+}
+
+#[test]
+fn the_plan_counts_what_examining_takes() {
+    let n = 600;
+    let (x, y) = data(n, P, 0.3, 2);
+    let planned = |vouched: bool| {
+        let mut request = request(&x, P, &y, Loss::Hinge, INDEFINITE, &CS[..1]);
+        request.settings.assume_definite = vouched;
+        fit(&request).planned_bytes
+    };
+    // Half of the matrix in double precision.
+    assert!(planned(false) > planned(true) + (3 * n * n) as u64, "{} {}", planned(false), planned(true));
 }

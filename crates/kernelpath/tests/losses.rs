@@ -243,7 +243,7 @@ proptest! {
         let cs: Vec<f64> = exponents.iter().map(|e| 10f64.powf(*e)).collect();
         let mut request = request(&x, 2, &y, loss, shape, &cs);
         request.solver = solver;
-        request.settings = Settings { tol: 1e-6, max_iter: 20_000 };
+        request.settings = Settings { max_iter: 20_000, ..Settings::default() };
         let fit = fit(&request);
         for record in fit.records.iter().flatten() {
             let gap = record.certificate.gap();
@@ -364,7 +364,7 @@ fn the_spectral_engine_gives_up_where_rounding_ends() {
         let y = if loss.is_classification() { labels.clone() } else { targets(&x, 3, 6) };
         let mut request = request(&x, 3, &y, loss, Shape::Rbf, &[0.1, 10.0]);
         request.solver = Solver::Spectral;
-        request.settings = Settings { tol: 1e-30, max_iter: 100_000_000 };
+        request.settings = Settings { tol: 1e-30, max_iter: 100_000_000, ..Settings::default() };
         let fit = fit(&request);
         assert!(fit.worst_gap() <= 1e-12, "{loss:?}: {}", fit.worst_gap());
     }

@@ -30,7 +30,7 @@ pub(crate) fn is_default(name: &str, value: &Value) -> bool {
         "tune" => json!("joint"),
         "loss" => return *value == json!("hinge") || *value == json!("squared"),
         "tau" => json!(0.5),
-        "low_rank" | "probability" => json!(false),
+        "low_rank" | "probability" | "assume_definite" => json!(false),
         "coef0" => json!(0.0),
         "lambdas" | "scoring" | "rank" | "time_budget" | "n_jobs" | "class_weight" | "noncrossing" => Value::Null,
         // Written even where it is the default: it decides the folds.

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! P(β, b) − D(θ) ≥ 0 bounds how far P(β, b) is above the optimum, whatever β and b are, if K has no negative
-//! eigenvalue. If it has one, D(θ) bounds nothing, and the models have no certificate (see `definite.rs`).
+//! eigenvalue. If it has one, D(θ) bounds nothing, and the models have no certificate (see `definite.rs`). A K whose
+//! negative eigenvalues may be rounding is judged as K + τI, which has none: what τ changes is part of the noise.
 
 use crate::error::Result;
 use crate::kernel::accuracy::{KernelError, STANDARD_ERRORS};
@@ -127,8 +128,8 @@ pub fn certify(
         let primal = losses(loss, y, weight, b, k_beta) + 0.5 * squares[k];
         let dual = or_zero(dual_losses(loss, y, weight, theta) - 0.5 * dual_square);
         let spread = error.of_product(beta);
-        let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread);
-        Certificate::new(primal, dual, noise + error.of_form(beta))
+        let noise = noise(loss, [y, weight, beta, theta, k_beta, &error.roots], b, spread, error.shift);
+        Certificate::new(primal, dual, noise + error.of_form(beta) + error.of_shift(beta, theta))
     };
     let mut certificates: Vec<Certificate> =
         parallel::map_numbers(claims.len(), least, |k| certificate(k, &thetas[k], dual_squares[k]));
@@ -179,18 +180,19 @@ pub(crate) fn dual_losses(loss: Loss, y: &[f64], weight: &[f64], theta: &[f64]) 
 }
 
 /// How far rounding may have taken P − D: `columns` are y, C·w, β, θ, f = Kβ and roots, and f_i is off by `spread` times
-/// the root of row i (one standard error).
+/// the root of row i (one standard error), and by `shift` times |β_i| (the certificate is that of K + `shift`·I).
 ///
 /// With θ = β, P − D is a sum over rows of terms C·w (L(f + b) + L*(−β/(C·w))) + βf, whose slope in f is what β misses of
 /// C·w times a slope of the loss: nothing at the optimum, but for rows at a kink. Beside that, f + b − y is rounded, each
 /// term of the sums is, and what Σθ misses of 0 counts b times.
-pub(super) fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f64 {
-    let [variance, surplus] = loss.sum(
+pub(super) fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64, shift: f64) -> f64 {
+    let [variance, surplus, shifted] = loss.sum(
         columns,
         #[inline(always)]
         |loss, [y, w, beta, theta, f, root]| {
             let (error, digits) = (root * spread, f64::EPSILON * (y.abs() + f.abs() + b.abs()));
-            let reach = STANDARD_ERRORS * (error + digits);
+            let beside = shift * beta.abs();
+            let reach = STANDARD_ERRORS * (error + digits) + beside;
             let (below, above) = (w * loss.pull(y, f + b - reach), w * loss.pull(y, f + b + reach));
             let middle = 0.5 * (beta + theta);
             let mismatch = (middle - below).abs().max((middle - above).abs()) + 0.5 * (beta - theta).abs();
@@ -199,10 +201,10 @@ pub(super) fn noise(loss: Loss, columns: [&[f64]; 6], b: f64, spread: f64) -> f6
             let entropy = if loss == Loss::Logistic { w * (f + b).abs() } else { 0.0 };
             let terms = w * loss.value(y, f + b) + (beta * f).abs() + (theta * y).abs() + entropy;
             let errors = square(mismatch * error) + square(slope * digits) + square(f64::EPSILON * terms);
-            [weighted_by(w, errors), theta]
+            [weighted_by(w, errors), theta, weighted_by(w, mismatch * beside)]
         },
     );
-    STANDARD_ERRORS * variance.sqrt() + (b * surplus).abs()
+    STANDARD_ERRORS * variance.sqrt() + (b * surplus).abs() + shifted
 }
 
 #[inline(always)]

@@ -29,7 +29,7 @@ impl Softmax {
 
     /// Judges (B, b) by [`bound`](Self::bound). If that does not prove a relative gap of at most `enough`, also by the
     /// θ of the slopes at f, with the intercepts at which their columns sum to 0. `k_times` must return Kθ. `weight` is
-    /// Cw.
+    /// Cw. The noise is what a shift of K leaves open of the values: see `KernelError::of_shift`.
     #[allow(clippy::too_many_arguments)]
     pub fn certify(
         &self,
@@ -37,34 +37,46 @@ impl Softmax {
         beta: &[f64],
         b: &[f64],
         f: &[f64],
-        largest_diagonal: f64,
+        (largest_diagonal, shift): (f64, f64),
         enough: f64,
         k_times: impl Fn(&[f64]) -> Result<Vec<f64>>,
     ) -> Result<Certificate> {
-        let first = self.bound(weight, beta, b, f, largest_diagonal);
+        let of_shift = |theta: &[f64]| 0.5 * shift * (dot(beta, beta) + dot(theta, theta));
+        let mut first = self.bound(weight, beta, b, f, largest_diagonal);
+        if shift > 0.0 {
+            first.noise += of_shift(&self.feasible(weight, beta).0);
+        }
         if first.gap() <= enough {
             return Ok(first);
         }
         let (theta, entropies) = self.feasible(weight, &self.slopes(weight, f, &self.best_intercepts(weight, f, b)));
         let dual = entropies - 0.5 * dot(&theta, &k_times(&theta)?);
-        Ok(if dual > first.dual { Certificate { dual, ..first } } else { first })
+        Ok(if dual > first.dual { Certificate { dual, noise: of_shift(&theta), ..first } } else { first })
     }
 
     /// How far rounding may have taken P − D, given that f of row i and class c is off by the i-th of `roots` times the
-    /// c-th of `errors` (one standard error). P − D changes with f by the difference of B and the slopes, and by the
-    /// change of the slopes.
-    pub fn noise(&self, weight: &[f64], beta: &[f64], b: &[f64], f: &[f64], roots: &[f64], errors: &[f64]) -> f64 {
+    /// c-th of `errors` (one standard error), and by `shift` times B. P − D changes with f by the difference of B and the
+    /// slopes, and by the change of the slopes.
+    pub fn noise(
+        &self,
+        weight: &[f64],
+        beta: &[f64],
+        b: &[f64],
+        f: &[f64],
+        (roots, errors, shift): (&[f64], &[f64], f64),
+    ) -> f64 {
         let n = self.y.len();
         let theta = self.slopes(weight, f, b);
-        let mut variance = 0.0;
+        let (mut variance, mut shifted) = (0.0, 0.0);
         let mut g = vec![0.0; self.classes];
         for (i, &w) in weight.iter().enumerate().filter(|(_, w)| **w > 0.0) {
             self.row(i, &mut g, |at, c| f[at] + b[c]);
             let (value, top) = (w * loss(&g, self.y[i]), largest(&g));
             for c in 0..self.classes {
                 let at = c * n + i;
-                let error = roots[i] * errors[c];
-                let mismatch = (beta[at] - theta[at]).abs() + 0.5 * w * STANDARD_ERRORS * error;
+                let (error, beside) = (roots[i] * errors[c], shift * beta[at].abs());
+                let mismatch = (beta[at] - theta[at]).abs() + 0.5 * w * (STANDARD_ERRORS * error + beside);
+                shifted += mismatch * beside;
                 let digits = f64::EPSILON * (f[at].abs() + b[c].abs());
                 // Probabilities near 0 are rounded like 1, and the slope of the entropy is their logarithm.
                 let terms = f64::EPSILON * (value + (beta[at] * f[at]).abs() + w * (top - g[c]));
@@ -72,7 +84,7 @@ impl Softmax {
             }
         }
         // (Columns of θ sum to 0 by construction.)
-        STANDARD_ERRORS * variance.sqrt()
+        STANDARD_ERRORS * variance.sqrt() + shifted
     }
 
     /// A feasible θ near B, and Σ Cw H(π).
@@ -162,9 +174,11 @@ impl<K: Operator> Judge for Classes<'_, K> {
         let judged = |(&Model { weight, c, coef, b, f, outcome, .. }, errors): (&Model, &[f64])| {
             let weight: Vec<f64> = weight.iter().map(|w| w * c).collect();
             let k_times = |theta: &[f64]| Ok(self.values(&[theta], control)?.concat());
-            let Certificate { primal, dual, .. } =
-                softmax.certify(&weight, coef, b, f, *largest_diagonal, settings.tol, k_times)?;
-            let certificate = Certificate::new(primal, dual, softmax.noise(&weight, coef, b, f, roots, errors));
+            let size = (*largest_diagonal, kernel.shift());
+            let Certificate { primal, dual, noise } =
+                softmax.certify(&weight, coef, b, f, size, settings.tol, k_times)?;
+            let of_f = softmax.noise(&weight, coef, b, f, (roots, errors, kernel.shift()));
+            let certificate = Certificate::new(primal, dual, noise + of_f);
             let record = record(outcome, certificate, b.to_vec(), settings.tol);
             Ok(Judged::model(record))
         };
@@ -206,7 +220,8 @@ mod tests {
             }
             let bound = softmax.bound(&weight, &beta, &b, &beta, 1.0);
             assert!(bound.primal >= bound.dual, "seed {seed}: {bound:?}");
-            let exact = softmax.certify(&weight, &beta, &b, &beta, 1.0, 0.0, |theta| Ok(theta.to_vec())).unwrap();
+            let exact =
+                softmax.certify(&weight, &beta, &b, &beta, (1.0, 0.0), 0.0, |theta| Ok(theta.to_vec())).unwrap();
             assert!(exact.primal >= exact.dual && exact.dual >= bound.dual, "seed {seed}: {exact:?}");
         }
     }
@@ -222,8 +237,9 @@ mod tests {
         assert!(certificate.gap().abs() < 1e-14, "{certificate:?}");
         // A bad b raises P as it should, and the slopes still prove D.
         let zeros = vec![0.0; beta.len()];
-        let judged =
-            softmax.certify(&weight, &zeros, &[5.0, -3.0, 0.0], &zeros, 0.0, 0.0, |_| Ok(zeros.clone())).unwrap();
+        let judged = softmax
+            .certify(&weight, &zeros, &[5.0, -3.0, 0.0], &zeros, (0.0, 0.0), 0.0, |_| Ok(zeros.clone()))
+            .unwrap();
         assert!((judged.dual - certificate.dual).abs() < 1e-12 * certificate.dual && judged.gap() > 0.1);
     }
 }

@@ -29,7 +29,7 @@ impl<'a, T: Entry> Shared<'a, T> {
     pub fn new(gram: &'a Gram<T>, loss: Loss, y: Vec<f64>, settings: Settings) -> Self {
         let diagonal = gram.diagonal();
         let kinks = y.iter().map_while(|&y| loss.kinks(y)).collect();
-        let error = KernelError::new(Gram::<T>::storage_error(), &diagonal[..gram.n()]);
+        let error = KernelError::new(Gram::<T>::storage_error(), &diagonal[..gram.n()]).with_shift(gram.shift);
         Self { gram, diagonal, loss, y, kinks, settings, error }
     }
 

@@ -41,11 +41,14 @@ pub struct Settings {
     pub tol: f64,
     /// Most steps a solve may take.
     pub max_iter: usize,
+    /// Whether the caller vouches that the kernel matrix is positive semi-definite: then nobody looks, and certificates
+    /// are as true as that.
+    pub assume_definite: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tol: 1e-6, max_iter: 1_000_000 }
+        Self { tol: 1e-6, max_iter: 1_000_000, assume_definite: false }
     }
 }
 

@@ -50,7 +50,7 @@ impl<T: Working> OnFeatures<'_, T> {
         // To first order errors of the features change P and D alike, by Σ θᵢ times that of (Zw)ᵢ: their difference does
         // not show it.
         let of_both = STANDARD_ERRORS * dot(theta, theta).sqrt() * spread;
-        let noise = noise(loss, [y, weight, theta, theta, f, &ones], b, spread) + of_both;
+        let noise = noise(loss, [y, weight, theta, theta, f, &ones], b, spread, 0.0) + of_both;
         record(outcome, Certificate::new(primal, dual, noise), vec![b], self.settings.tol)
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn setting<T>(call: impl Into<String>, problem: impl Into<String>) ->
 impl Options {
     /// Refuses settings that no data could make right.
     pub fn check(&self) -> Result<()> {
-        let Settings { tol, max_iter } = self.settings;
+        let Settings { tol, max_iter, .. } = self.settings;
         if !(tol > 0.0 && tol < 1.0) {
             return setting(format!(".tol({tol})"), "a relative gap lies between 0 and 1; use a number such as 1e-6");
         }

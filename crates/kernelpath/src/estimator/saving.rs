@@ -291,6 +291,7 @@ fn parameters(options: &Options) -> Map<String, Value> {
     set("solver", json!(Solver::NAMES[options.solver as usize]));
     set("tol", json!(options.settings.tol));
     set("max_iter", json!(options.settings.max_iter));
+    set("assume_definite", json!(options.settings.assume_definite));
     set("time_budget", json!(options.time_budget.map(|budget| budget.as_secs_f64())));
     set("dtype", json!(Precision::NAMES[options.precision as usize]));
     set("n_jobs", if options.threads == 0 { Value::Null } else { json!(options.threads) });

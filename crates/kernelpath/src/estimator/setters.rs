@@ -134,6 +134,17 @@ macro_rules! shared_settings {
                 self
             }
 
+            /// Whether to take the kernel for positive semi-definite without a look at its matrix; false unless set.
+            ///
+            /// A precomputed matrix, and the matrix of a kernel that is not semi-definite by its formula, is examined by
+            /// a factorisation, whose cost is of order n³: its certificates hold only if it has no negative eigenvalue.
+            /// Say `true` if you know that it has none: certificates are then as true as what you say.
+            #[must_use]
+            pub fn assume_definite(mut self, assume_definite: bool) -> Self {
+                self.options.settings.assume_definite = assume_definite;
+                self
+            }
+
             /// Precision of the kernel matrix; single where that is enough unless set.
             #[must_use]
             pub fn precision(mut self, precision: crate::fit::precision::Precision) -> Self {

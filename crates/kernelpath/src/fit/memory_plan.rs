@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::fit::folds::Folds;
 use crate::fit::request::{Request, Task};
+use crate::kernel::definite::{examination_bytes, is_in_doubt};
 use crate::kernel::gram::{Gram, check_plan};
 use crate::kernel::pairs::Pairs;
 use crate::loss::scalar::Loss;
@@ -41,7 +42,10 @@ pub(crate) fn on_matrix<'a, T: Working>(
 ) -> Result<(Option<&'a Pairs>, u64)> {
     device.survey()?;
     check_device::<T>(request, device, n, control)?;
-    let extra = beside_matrix::<T>(request, device, n)?;
+    let kernel = request.kernel.function();
+    let examination = if is_in_doubt(&kernel, request.settings.assume_definite) { examination_bytes(n) } else { 0 };
+    // The matrix is examined before a solver takes anything.
+    let extra = beside_matrix::<T>(request, device, n)?.max(examination);
     let outputs = request.tasks.iter().map(Task::outputs).max().unwrap_or(1);
     let threads = if outputs > 1 { 1 } else { rayon::current_num_threads() };
     let low_rank = || planned_at_low_rank::<T>(request, device, n);

@@ -22,7 +22,7 @@ use crate::fit::solved::{Found, Solved, problems};
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
 use crate::fit::with_matrix::{Origin, WithMatrix};
-use crate::kernel::definite::{epsilon, negative_eigenvalue};
+use crate::kernel::definite::{examine, is_in_doubt};
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::KernelFn;
 use crate::numeric::cholesky::Working;
@@ -123,8 +123,11 @@ fn fit_matrix<T: Working>(
     let kernels = device.kernels();
     let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
     gram.remote = device.hold(&gram.stored(), control)?;
-    let precision = epsilon::<T>(&kernel, &request.x);
-    let negative = if kernel.shape.is_definite() { None } else { negative_eigenvalue(&gram, precision, control)? };
+    let mut negative = None;
+    if is_in_doubt(&kernel, request.settings.assume_definite) {
+        let sign = examine(&gram, &kernel, &request.x, control)?;
+        (gram.shift, negative) = (sign.shift(), sign.negative());
+    }
     let kernel_seconds = started.elapsed().as_secs_f64();
     let (gram, solver, decompositions) = (&gram, request.solver, &Decompositions::default());
     let ground = WithMatrix::<T, T> { device, gram, units, solver, decompositions, origin: None, control };
@@ -175,7 +178,7 @@ fn fit_features<T: Working>(
     };
     let gram_bytes = Features::<T>::bytes(units.len(), rank);
     let made = |fit: PathFit| PathFit { rows: None, gram_bytes, planned_bytes, kernel_seconds, ..fit };
-    let negative = nystrom.smallest_eigenvalue();
+    let negative = nystrom.smallest_eigenvalue().filter(|_| !request.settings.assume_definite);
     Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
 }
 

@@ -10,14 +10,14 @@ use crate::fit::precision::Precision;
 use crate::fit::request::{KernelChoice, Request, Task};
 use crate::fit::run::fit;
 use crate::kernel::accuracy::KernelError;
-use crate::kernel::definite::{epsilon, negative_eigenvalue};
+use crate::kernel::definite::{Sign, examination_bytes, examine, is_in_doubt};
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::kernel::tile::{TILE, Tile, shift_for};
 use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
 use crate::loss::softmax::Softmax;
-use crate::numeric::memory::pool;
+use crate::numeric::memory::{self, FEWER_ROWS, pool};
 use crate::numeric::parallel;
 use crate::numeric::simd::dot;
 use crate::nystrom::approximation::Nystrom;
@@ -77,12 +77,12 @@ pub fn verify(
         match kernel {
             KernelChoice::LowRank(nystrom) => proof.on_landmarks(nystrom, settings, threads),
             KernelChoice::Exact(kernel) => {
+                let sign = proof.sign(&kernel, settings.assume_definite)?;
                 let certificate = match task.objective {
-                    Objective::Scalar(loss) => proof.on_rows(&kernel, loss)?,
-                    Objective::Multinomial => proof.classes_on_rows(&kernel)?,
+                    Objective::Scalar(loss) => proof.on_rows(&kernel, loss, sign.shift())?,
+                    Objective::Multinomial => proof.classes_on_rows(&kernel, sign.shift())?,
                 };
-                control.check()?;
-                Ok(if proof.is_indefinite(&kernel)? { certificate.withdrawn() } else { certificate })
+                Ok(if sign.negative().is_some() { certificate.withdrawn() } else { certificate })
             }
         }
     })
@@ -100,15 +100,16 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    fn on_rows(&self, kernel: &KernelFn, loss: Loss) -> Result<Certificate> {
+    fn on_rows(&self, kernel: &KernelFn, loss: Loss, shift: f64) -> Result<Certificate> {
         let Self { weight, model, .. } = *self;
         let times = |columns: &[&[f64]]| self.times(kernel, columns);
         let f = times(&[model.coef])?.remove(0);
         let claim = Claim { weight, beta: model.coef, b: model.b[0], k_beta: &f };
-        Ok(certify(loss, &self.task.y, &[claim], &self.error(kernel), 0.0, times)?[0])
+        let error = self.error(kernel).with_shift(shift);
+        Ok(certify(loss, &self.task.y, &[claim], &error, 0.0, times)?[0])
     }
 
-    fn classes_on_rows(&self, kernel: &KernelFn) -> Result<Certificate> {
+    fn classes_on_rows(&self, kernel: &KernelFn, shift: f64) -> Result<Certificate> {
         let Self { weight, model: Returned { coef, b, .. }, .. } = *self;
         let softmax = self.softmax();
         let times = |values: &[f64]| -> Result<Vec<f64>> {
@@ -116,9 +117,11 @@ impl Proof<'_> {
         };
         let (f, error) = (times(coef)?, self.error(kernel));
         let largest = error.roots.iter().fold(0.0_f64, |a, root| a.max(root * root));
-        let Certificate { primal, dual, .. } = softmax.certify(weight, coef, b, &f, largest, 0.0, times)?;
+        let size = (largest, shift);
+        let Certificate { primal, dual, noise } = softmax.certify(weight, coef, b, &f, size, 0.0, times)?;
         let errors: Vec<f64> = coef.chunks_exact(weight.len()).map(|beta| error.of_product(beta)).collect();
-        Ok(Certificate::new(primal, dual, softmax.noise(weight, coef, b, &f, &error.roots, &errors)))
+        let of_f = softmax.noise(weight, coef, b, &f, (&error.roots, &errors, shift));
+        Ok(Certificate::new(primal, dual, noise + of_f))
     }
 
     /// P of a model on landmarks, and the D of a fit in double precision.
@@ -141,14 +144,15 @@ impl Proof<'_> {
         Ok(Certificate { primal: losses + 0.5 * square, ..found[0].records[0][0].certificate })
     }
 
-    /// Whether the kernel is indefinite, so that no gap proves anything. Kernels that are semi-definite by their formula
-    /// are not checked.
-    fn is_indefinite(&self, kernel: &KernelFn) -> Result<bool> {
-        if kernel.shape.is_definite() {
-            return Ok(false);
+    /// Whether the kernel matrix is positive semi-definite, without which no gap proves anything.
+    fn sign(&self, kernel: &KernelFn, assume_definite: bool) -> Result<Sign> {
+        if !is_in_doubt(kernel, assume_definite) {
+            return Ok(Sign::Definite { shift: 0.0 });
         }
+        let n = self.rows.len();
+        memory::check(Gram::<f64>::bytes(n) + examination_bytes(n), "the kernel matrix and its factor", FEWER_ROWS)?;
         let gram = Gram::<f64>::compute(self.x, self.rows, kernel, None, self.control)?;
-        Ok(negative_eigenvalue(&gram, epsilon::<f64>(kernel, self.x), self.control)?.is_some())
+        examine(&gram, kernel, self.x, self.control)
     }
 
     /// K times each column.

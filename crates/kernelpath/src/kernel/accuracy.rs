@@ -1,5 +1,7 @@
 //! How well the entries of K, or low-rank features, are known, and what that does to products with them.
 
+use crate::numeric::simd::dot;
+
 /// How well the kernel matrix is known: entry (i, j) up to about `relative`·√(K_ii K_jj), one standard error.
 #[derive(Debug, Clone)]
 pub struct KernelError {
@@ -9,6 +11,9 @@ pub struct KernelError {
     pub stored: f64,
     /// √K_ii.
     pub roots: Vec<f64>,
+    /// What makes the matrix positive semi-definite, if it is added to the diagonal: rounding hides the difference. 0 for
+    /// kernels that are so by their formula.
+    pub shift: f64,
     /// Numbers that a sum over rows adds to one another before it adds these sums: roundings grow with the root of it.
     pub lanes: usize,
 }
@@ -25,7 +30,18 @@ impl KernelError {
     /// Of entries computed in double precision and stored up to `stored` of them; `diagonal` is that of K.
     pub fn new(stored: f64, diagonal: &[f64]) -> Self {
         let roots = diagonal.iter().map(|d| d.abs().sqrt()).collect();
-        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, stored, roots, lanes: 1 }
+        Self { relative: stored + ENTRY_ROUNDINGS * f64::EPSILON, stored, roots, shift: 0.0, lanes: 1 }
+    }
+
+    /// Of a matrix that is known to be positive semi-definite once `shift` is added to its diagonal.
+    #[must_use]
+    pub fn with_shift(self, shift: f64) -> Self {
+        Self { shift, ..self }
+    }
+
+    /// By how much P and D for K + τI, τ the shift, are beside those for K: ½τ‖β‖² and ½τ‖θ‖².
+    pub(crate) fn of_shift(&self, beta: &[f64], theta: &[f64]) -> f64 {
+        if self.shift == 0.0 { 0.0 } else { 0.5 * self.shift * (dot(beta, beta) + dot(theta, theta)) }
     }
 
     /// What storing the entries may have done to ½βᵀKβ, and so to P and D alike: their difference does not show it.

@@ -29,6 +29,9 @@ pub struct Gram<T> {
     pub(crate) values: Vec<T>,
     /// Laid out like the values; empty in double precision.
     residues: Vec<i16>,
+    /// The matrix with this added to its diagonal is positive semi-definite; 0 if its kernel is so by its formula, or
+    /// until it is examined (`definite.rs`).
+    pub(crate) shift: f64,
     /// The matrix on a device, where its products run.
     pub(crate) remote: Option<Box<dyn Remote>>,
 }
@@ -95,7 +98,7 @@ impl<T: Entry> Gram<T> {
         control.begin(Phase::Kernel, n);
         let Self { values: target, residues, .. } = &mut gram;
         let mut store = |first: usize, panel: &[f64]| {
-            in_time(n, control)?;
+            control.check_time(COMPLETE, n)?;
             for (i, values) in (first..).zip(panel.chunks_exact(n)) {
                 for (j, &value) in values.iter().enumerate() {
                     let value = if i == j && exact_diagonal { 1.0 } else { value };
@@ -126,8 +129,7 @@ impl<T: Entry> Gram<T> {
         let (target, residues) = (SharedMut(gram.values.as_mut_ptr()), SharedMut(gram.residues.as_mut_ptr()));
         control.begin(Phase::Kernel, tiles.len());
         parallel::try_for_each_with(tiles.iter().enumerate(), |tile: &mut Tile, (at, &(ti, tj))| {
-            control.check()?;
-            in_time(rows.len(), control)?;
+            control.check_time(COMPLETE, rows.len())?;
             let (a, b) = (chunk(rows, ti), chunk(rows, tj));
             // Pairs are kept as long as there is memory for them.
             let pair = known.as_ref().map(|known| &known.tiles[at]).filter(|pair| pair.get().is_some() || has_room(0));
@@ -177,12 +179,15 @@ impl<T: Entry> Gram<T> {
             return Err(Error::NotSquare { rows: x.nrows(), columns: x.ncols() });
         }
         let mut gram = Self::zeros(rows.len())?;
+        let small = SMALL_ENTRY.max(SMALL_ENTRY_ROUNDINGS * given_epsilon(x) / ASYMMETRY);
+        let roots: Vec<f64> = rows.iter().map(|&i| x.get(i, i).abs().sqrt()).collect();
         control.begin(Phase::Kernel, rows.len());
         for (i, &row) in rows.iter().enumerate() {
             control.check()?;
             for (j, &column) in rows.iter().enumerate().take(i + 1) {
                 let (value, mirrored) = (x.get(row, column), x.get(column, row));
-                if (value - mirrored).abs() > 1e-5 * value.abs().max(mirrored.abs()).max(1e-3) {
+                let size = value.abs().max(mirrored.abs()).max(small * roots[i] * roots[j]);
+                if (value - mirrored).abs() > ASYMMETRY * size {
                     return Err(Error::NotSymmetric { row, column, value, mirrored });
                 }
                 let mean = 0.5 * (value + mirrored);
@@ -204,7 +209,7 @@ impl<T: Entry> Gram<T> {
 
     /// The matrix of some of the rows.
     pub(crate) fn part(&self, rows: &[usize]) -> Result<Self> {
-        let mut part = Self::zeros(rows.len())?;
+        let mut part = Self { shift: self.shift, ..Self::zeros(rows.len())? };
         // Neighbouring rows are copied together: the rows of one class are neighbours.
         let runs: Vec<&[usize]> = rows.chunk_by(|a, b| *b == *a + 1).collect();
         let stride = part.stride;
@@ -228,7 +233,7 @@ impl<T: Entry> Gram<T> {
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
-        Ok(Self { n, stride, values, residues, remote: None })
+        Ok(Self { n, stride, values, residues, shift: 0.0, remote: None })
     }
 
     /// The matrix as a device takes it.
@@ -296,13 +301,22 @@ impl<T: Entry> Gram<T> {
     }
 }
 
-/// An error if the time is over before the kernel matrix of that many rows is complete.
-fn in_time(rows: usize, control: &Control) -> Result<()> {
-    if !control.out_of_time() {
-        return Ok(());
-    }
-    let budget = control.budget_seconds().unwrap_or(0.0);
-    Err(Error::TimeBudget { budget, what: "the kernel matrix was complete", rows })
+/// What had not happened when the time was over.
+const COMPLETE: &str = "the kernel matrix was complete";
+
+/// How much two entries that should be equal may differ, relative to the larger one.
+const ASYMMETRY: f64 = 1e-5;
+
+/// Entries K_ij below this share of √(K_ii K_jj) are differences of larger numbers: they may differ as if they were that
+/// large.
+const SMALL_ENTRY: f64 = 1e-3;
+
+/// Roundings of √(K_ii K_jj), in the precision in which K was given, that such entries may differ by, if that is more.
+const SMALL_ENTRY_ROUNDINGS: f64 = 64.0;
+
+/// ε of the precision of given numbers.
+pub(crate) fn given_epsilon(x: &Rows) -> f64 {
+    if matches!(x, Rows::F32(_)) { f64::from(f32::EPSILON) } else { f64::EPSILON }
 }
 
 pub(crate) fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
@@ -384,5 +398,30 @@ mod tests {
                 assert!((gram.get(i, i + 1) - want[0]).abs() <= 1e-14, "{shape:?}: {} {}", gram.get(i, i + 1), want[0]);
             }
         }
+    }
+
+    #[test]
+    fn symmetry_is_relative_to_the_entries() {
+        let kernel = KernelFn::new(Shape::Precomputed, 1.0).unwrap();
+        let computed = |x: &Rows| Gram::<f64>::compute(x, &[0, 1], &kernel, None, &Control::default()).map(|_| ());
+        for unit in [1e-200, 1e-12, 1.0, 1e12, 1e200] {
+            for (one, other, is_symmetric) in [
+                (0.5, 0.5 + 1e-6, true),
+                (0.5, 0.5 + 1e-5, false),
+                // Zeros but for rounding.
+                (1e-12, -1e-12, true),
+                (1e-7, -1e-7, false),
+            ] {
+                let matrix = [unit, one * unit, other * unit, unit];
+                let found = computed(&Rows::from_slice(&matrix, 2).unwrap());
+                assert_eq!(found.is_ok(), is_symmetric, "{matrix:?}: {found:?}");
+                // Rows may have units of their own.
+                let matrix = [unit, one * unit * 1e-6, other * unit * 1e-6, unit * 1e-12];
+                assert_eq!(computed(&Rows::from_slice(&matrix, 2).unwrap()).is_ok(), is_symmetric, "{matrix:?}");
+            }
+        }
+        let single = |beside: f32| faer::Mat::<f32>::from_fn(2, 2, |i, j| if i == j { 1.0 } else { beside * i as f32 });
+        assert!(computed(&Rows::from(single(1e-6).as_ref())).is_ok());
+        assert!(computed(&Rows::from(single(1e-4).as_ref())).is_err());
     }
 }

@@ -18,6 +18,8 @@ pub(crate) trait Operator: Sync {
     /// One standard error of each column's product due to rounding: the product is off by this number times the i-th of
     /// `roots` in row i.
     fn errors(&self, b: &[&[f64]], control: &Control) -> Result<Vec<f64>>;
+    /// What makes K positive semi-definite, if it is added to the diagonal.
+    fn shift(&self) -> f64;
     /// Per row, the number that errors of products are proportional to.
     fn roots(&self) -> Vec<f64>;
     /// K·B in working precision: for a step, which the next one corrects.
@@ -46,6 +48,10 @@ impl<T: Working> Operator for Gram<T> {
     fn errors(&self, b: &[&[f64]], _: &Control) -> Result<Vec<f64>> {
         let error = KernelError::new(Self::storage_error(), &self.diagonal()[..self.n()]);
         Ok(b.iter().map(|beta| error.of_product(beta)).collect())
+    }
+
+    fn shift(&self) -> f64 {
+        self.shift
     }
 
     fn roots(&self) -> Vec<f64> {

@@ -46,12 +46,6 @@ pub(crate) fn eigenvalues(k: Mat<f64>, control: &Control) -> Result<Vec<f64>> {
     left_behind(k.nrows(), control, move || k.self_adjoint_eigenvalues(Side::Lower).ok())
 }
 
-/// Whether a symmetric matrix has a Cholesky factor.
-pub(crate) fn has_cholesky(k: Mat<f64>, control: &Control) -> Result<bool> {
-    memory::check_block(2 * size_of::<f64>() * k.nrows() * k.nrows(), "a factor of the kernel matrix")?;
-    left_behind(k.nrows(), control, move || Some(k.llt(Side::Lower).is_ok()))
-}
-
 /// Runs `decompose` on a matrix of `rows` rows. It returns `None` if it does not converge.
 ///
 /// It runs in a thread of its own, since it cannot be interrupted: when the fit is interrupted, the thread is left

@@ -9,6 +9,7 @@ pub(crate) mod entry;
 pub(crate) mod line_search;
 pub mod memory;
 pub(crate) mod parallel;
+pub(crate) mod positive;
 pub(crate) mod remote;
 pub(crate) mod simd;
 pub(crate) mod skinny;

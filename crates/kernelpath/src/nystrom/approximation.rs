@@ -13,7 +13,7 @@ use faer::{Mat, MatRef};
 
 use crate::data::rows::{Rows, RowsBuf};
 use crate::error::{Error, Result};
-use crate::kernel::definite::{Ends, epsilon};
+use crate::kernel::definite::{Sign, examine, is_in_doubt};
 use crate::kernel::feature_map::Map;
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
@@ -118,13 +118,13 @@ impl Nystrom {
             }
         };
         let largest_root = (0..count).map(|i| gram.get(i, i).abs().sqrt()).fold(0.0, f64::max);
+        let in_doubt = is_in_doubt(&kernel, false);
+        let sign = in_doubt.then(|| examine(&gram, &kernel, x, control)).transpose()?;
         let matrix = memory::matrix(count, count, "the kernel matrix of the landmarks", |i, j| gram.get(i, j))?;
         drop(gram);
         let (values, vectors) = eigen(matrix, control)?;
         let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
-        let ends = Ends { smallest: values[0], largest: values[count - 1] };
-        let smallest_eigenvalue =
-            if kernel.shape.is_definite() { None } else { ends.indefinite(count, epsilon::<f64>(&kernel, x)) };
+        let smallest_eigenvalue = sign.and_then(Sign::negative).map(|smallest| smallest.min(values[0]));
         let precomputed = kernel.shape == Shape::Precomputed;
         let (landmarks, chosen) = match choice {
             Choice::Rows(rows) => (x.copy_rows(if precomputed { &[] } else { &rows }), Some(rows)),

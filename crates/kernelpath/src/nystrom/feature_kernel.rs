@@ -50,6 +50,10 @@ impl<T: Working> Operator for FeatureKernel<'_, T> {
         Ok(self.weights(b, control)?.iter().map(|w| feature_error(w, self.errors)).collect())
     }
 
+    fn shift(&self) -> f64 {
+        0.0
+    }
+
     fn roots(&self) -> Vec<f64> {
         vec![1.0; self.n()]
     }

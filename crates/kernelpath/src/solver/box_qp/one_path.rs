@@ -129,7 +129,7 @@ impl<T: Working> Engine for PathEngine<'_, T> {
 
     fn solve(&mut self, jobs: &mut [Job<Stand>], goal: Goal) -> Result<()> {
         let exact = self.shared.settings;
-        let rough = Settings { tol: exact.tol.max(1e-3), max_iter: exact.max_iter.min(20_000) };
+        let rough = Settings { tol: exact.tol.max(1e-3), max_iter: exact.max_iter.min(20_000), ..exact };
         let settings = if goal == Goal::Answer { exact } else { rough };
         for Job { c, point: Stand { point, outcome } } in jobs {
             let qp = self.problem(*c);
