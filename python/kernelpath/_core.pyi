@@ -190,9 +190,16 @@ def decision(
     gamma: float,
     degree: int,
     coef0: float,
+    centre: tuple[_Double, _Double] | None = None,
     device: str = "cpu",
     n_threads: int = 0,
 ) -> _Double: ...
+def plane(
+    support_vectors: _Rows,
+    coef: _Double,
+    intercept: _Double,
+    centre: tuple[_Double, _Double] | None = None,
+) -> tuple[_Double, _Double]: ...
 def nystrom(
     X: _Rows,
     landmarks: str | npt.NDArray[np.int64] | _Rows,
@@ -339,6 +346,8 @@ class Fit:
     @property
     def intercepts(self) -> _Double: ...
     @property
+    def centre(self) -> tuple[_Double, _Double] | None: ...
+    @property
     def held_out(self) -> _Double: ...
     @property
     def probabilities(self) -> _Double | None: ...
@@ -419,6 +428,7 @@ class Saved:
         found: dict[str, Any],
         scaling: tuple[_Double, _Double] | None = None,
         training: str | None = None,
+        centre: tuple[_Double, _Double] | None = None,
     ) -> Saved: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -465,5 +475,7 @@ class Saved:
     def scaling(self) -> tuple[_Double, _Double] | None: ...
     @property
     def training(self) -> str | None: ...
+    @property
+    def centre(self) -> tuple[_Double, _Double] | None: ...
     @property
     def found(self) -> dict[str, Any]: ...

@@ -112,6 +112,7 @@ pub use model::calibrate::{Calibration, Method};
 pub use model::decision::{Model, decision};
 pub use model::file::disk::write_whole;
 pub use model::label_value::LabelValue;
+pub use model::plane::{Centre, Plane};
 pub use model::predictor::{Outputs, Predicted, Predictor};
 pub use model::probabilities::Odds;
 pub use model::saved::{Machine, SavedModel};

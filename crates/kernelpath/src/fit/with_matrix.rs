@@ -89,12 +89,16 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         let (kept, left_out) = solve(in_single)?;
         let records = kept.iter().flat_map(|kept| &kept.records);
         let records = records.chain(left_out.iter().flatten().map(|(record, _)| record));
-        // Single precision may not be enough to get there. Then all is solved once more, in double precision.
+        // Single precision may not be enough to get there. Then all is solved once more, in double precision, as far as the
+        // time allows. Of each model the better one is kept.
         let is_short = |record: &Record| matches!(record.status, Status::Stalled | Status::Inaccurate);
-        if in_single && records.into_iter().any(is_short) {
+        if in_single && records.into_iter().any(is_short) && !control.out_of_time() {
             control.extend(cs.len() * request.problems());
-            let (kept, left_out) = solve(false)?;
-            return Ok((method, kept, left_out));
+            let (again, left_out_again) = solve(false)?;
+            let kept = kept.into_iter().zip(again).map(|(kept, again)| kept.or_better(again)).collect();
+            let better = |(known, other): (LeftOut, LeftOut)| if other.0.is_better_than(&known.0) { other } else { known };
+            let of_c = |(known, other): (Vec<LeftOut>, Vec<LeftOut>)| known.into_iter().zip(other).map(better).collect();
+            return Ok((method, kept, left_out.into_iter().zip(left_out_again).map(of_c).collect()));
         }
         Ok((method, kept, left_out))
     }
@@ -154,5 +158,13 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
             (None, _) => beta.chunks_exact(own.len()).flat_map(to_rows).collect(),
         };
         Ok(refit.coef.iter().map(of_model).collect())
+    }
+
+    /// The intercepts become those for rows as they are. (Problems that keep values have these already.)
+    fn finish_records(&self, placed: &Placed, kept: &mut Kept) {
+        let tilt = self.gram.tilt.part(&placed.own);
+        for (record, coef) in kept.records.iter_mut().zip(&kept.coef) {
+            tilt.intercepts(coef, &mut record.b);
+        }
     }
 }

@@ -14,3 +14,4 @@ pub(crate) mod pivoted;
 pub(crate) mod products;
 pub(crate) mod shape;
 pub(crate) mod tile;
+pub(crate) mod tilt;

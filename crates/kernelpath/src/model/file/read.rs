@@ -12,6 +12,7 @@ use crate::model::attributes::{Array, Attribute, Entries};
 use crate::model::calibrate::{Calibration, Method};
 use crate::model::file::container::{Container, not_a_model, wrong};
 use crate::model::file::document::{ALL_TOGETHER, ATTRIBUTE, FORMAT, PAIRS, REST, TWO, label_of_json};
+use crate::model::plane::Centre;
 use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
@@ -180,7 +181,9 @@ impl Parts {
         let intercepts = self.finite("intercepts")?;
         let coef = self.matrix("coef", intercepts.len())?;
         let outputs = self.outputs(intercepts.len())?;
+        let centre = self.centre()?;
         Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs)
+            .and_then(|predictor| predictor.centred(centre))
             .or_else(|error| wrong(format!("its parts do not fit together: {error}")))
     }
 
@@ -200,6 +203,13 @@ impl Parts {
         let sparse = CsrBuf::new(width, starts, columns, values)
             .or_else(|error| wrong(format!("its support vectors are {error}")))?;
         Ok(RowsBuf::Csr(sparse))
+    }
+
+    fn centre(&mut self) -> Result<Option<Centre>> {
+        if !self.0.arrays.contains_key("centre.point") {
+            return Ok(None);
+        }
+        Ok(Some(Centre { point: self.finite("centre.point")?, values: self.finite("centre.values")? }))
     }
 
     fn scaling(&mut self, width: usize) -> Result<Option<Scaling>> {
