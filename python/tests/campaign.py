@@ -541,7 +541,8 @@ class Examination:
         elif kind["kernel"] == "precomputed":
             kernel = given_kernel(X[np.ix_(rows, rows)])
         else:
-            kernel = exact_kernel(X[rows], X[rows], **kind)
+            centred = self.centred()
+            kernel = exact_kernel(*((X[rows],) * 2 if centred is None else (centred,) * 2), **kind)
         found = call.found
         if found is None:
             return None, kernel
@@ -550,6 +551,17 @@ class Examination:
             return LowRank(kernel.among(everything, found.indices), kernel.among(found.indices), found.map), kernel
         points = found.points
         return LowRank(exact_kernel(X[rows], points, **kind), exact_kernel(points, points, **kind), found.map), kernel
+
+    def centred(self):
+        """The rows less the centre that the model keeps, in extended precision; None if it keeps none.
+
+        In f = Σβᵢ⟨xᵢ, x⟩ + b, what Σβ misses of 0 by rounding would count ‖m‖² times. A model predicts with
+        Σβᵢ⟨xᵢ − m, x − m⟩ + f(m), and that is what is certified.
+        """
+        if self.model._centre is None:
+            return None
+        X = self.case.X[self.rows]
+        return (X.toarray() if sparse.issparse(X) else X).astype(np.longdouble) - self.model._centre[0]
 
     def counts(self, g, indefinite):
         """Counts models by status; a kernel that is indefinite, and is not said to be, is an offence of its own."""
@@ -712,6 +724,9 @@ class Examination:
             return
         problem, C, coef, b = self.problems[m], self.Cs[k], path.coef(k), path.intercepts[k]
         coef = coef.T if problem.loss == MULTINOMIAL else coef
+        centred = self.centred()
+        if centred is not None:  # f at the centre
+            b = b + self.model._centre[0] @ (centred.T @ coef)
         primal, dual = path.primal[fold, k], path.dual[fold, k]
         where, converged = self.where(m, fold, g, k), status == "converged"
         self.report.counts["refits checked"] += 1

@@ -459,6 +459,6 @@ mod tests {
         };
         // Before work was counted, all of 4n + 1000 steps were taken, each of which may be a factor of the matrix.
         let (few, some, many) = (steps_within(15.0), steps_within(30.0), steps_within(f64::INFINITY));
-        assert!(few <= 300 && some <= 400 && many > 500, "{few} {some} {many}");
+        assert!(few <= 400 && some <= 2 * few && many >= 1400, "{few} {some} {many}");
     }
 }
