@@ -152,7 +152,7 @@ pub(crate) fn decision<'py>(
     let work = |threads| {
         let hardware = Hardware::threads(threads).device(device);
         if kernel.shape == Shape::Linear {
-            return plane_of(&vectors, coef, &intercepts, centre.as_ref())?.decision(&x, hardware);
+            return plane_of(&vectors, coef, &intercepts, centre.as_ref())?.decision(&x, threads);
         }
         kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, hardware, &control)
     };

@@ -151,23 +151,27 @@ fn fit_features<T: Working>(
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom, control)?;
-    let mut features =
-        Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
+    let (rows, centre) = (&units.representative, centre_of(&nystrom.kernel(), &request.x));
+    let mut features = Features::<T>::of_rows(nystrom, &request.x, rows, storage, device.kernels(), &centre, control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
     let rank = features.rank();
+    // What φ(x) − φ(m) misses of φ(x).
+    let mut mean = if centre.is_empty() { vec![0.0; rank] } else { nystrom.plane(&[]).at(&centre) };
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let (fits, kernel_seconds) = if as_product {
         let mut gram = features.product(control)?;
         gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
         let (gram, decompositions) = (&gram, &Decompositions::default());
-        let origin = Some(Origin { features: &features, nystrom });
+        let origin = Some(Origin { features: &features, mean: &mean, nystrom });
         let ground = WithMatrix { device, gram, units, solver, decompositions, origin, control };
         let kernel_seconds = started.elapsed().as_secs_f64();
         (fit_tasks(request, units, &ground, control)?, kernel_seconds)
     } else {
         // Features far from 0 would hide b.
-        let mean = if scalar { features.centre() } else { vec![0.0; rank] };
+        if scalar {
+            mean.iter_mut().zip(features.centre()).for_each(|(mean, rest)| *mean += rest);
+        }
         features.remote = device.hold(&features.stored(), control)?;
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);

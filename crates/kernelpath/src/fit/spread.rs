@@ -144,7 +144,12 @@ pub(crate) fn in_units(request: &Request, fit: impl Fn(&Request) -> Result<Vec<P
     let scales: Vec<Scale> = request.tasks.iter().map(Scale::of).collect();
     let tasks = request.tasks.iter().zip(&scales).map(|(task, scale)| scaled(task, *scale)).collect();
     let fits = fit(&Request { tasks, ..request.clone() })?;
-    Ok(fits.into_iter().zip(scales).zip(&request.tasks).map(|((fit, scale), task)| restored(fit, scale, task)).collect())
+    Ok(fits
+        .into_iter()
+        .zip(scales)
+        .zip(&request.tasks)
+        .map(|((fit, scale), task)| restored(fit, scale, task))
+        .collect())
 }
 
 #[cfg(test)]

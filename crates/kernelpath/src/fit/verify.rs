@@ -170,7 +170,14 @@ impl Proof<'_> {
 
     /// K times each column.
     fn times(&self, kernel: &KernelFn, columns: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
-        expansions((self.x, self.rows), (self.x, self.rows), kernel, Some((self.centre, self.tilt)), columns, self.control)
+        expansions(
+            (self.x, self.rows),
+            (self.x, self.rows),
+            kernel,
+            Some((self.centre, self.tilt)),
+            columns,
+            self.control,
+        )
     }
 
     fn error(&self, kernel: &KernelFn) -> KernelError {

@@ -47,6 +47,22 @@ pub(crate) fn centre_of(kernel: &KernelFn, x: &Rows) -> Vec<f64> {
     if centre.iter().all(|m| *m == 0.0) { Vec::new() } else { centre }
 }
 
+/// The largest √k(x, x) of some rows, or of these rows less a centre of the linear kernel. Sparse rows keep their products,
+/// and count as long as ‖x‖ + ‖m‖.
+pub(crate) fn largest_root(kernel: &KernelFn, x: &Rows, rows: &[usize], centre: &[f64]) -> f64 {
+    let tilt = Tilt::new(centre, x, rows);
+    let root = |&i: &usize| {
+        if centre.is_empty() {
+            return kernel.diagonal(x, i).abs().sqrt();
+        }
+        centre.iter().enumerate().map(|(j, m)| (x.get(i, j) - m).powi(2)).sum::<f64>().sqrt()
+    };
+    match tilt.roots() {
+        Some(roots) => roots.iter().copied().fold(0.0, f64::max),
+        None => rows.iter().map(root).fold(0.0, f64::max),
+    }
+}
+
 /// What a centre does to the kernel matrix of some rows. Without a centre all is empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tilt {
@@ -84,7 +100,8 @@ impl Tilt {
 
     /// That of some of the rows.
     pub fn part(&self, rows: &[usize]) -> Self {
-        let part = |values: &[f64]| if values.is_empty() { Vec::new() } else { rows.iter().map(|&i| values[i]).collect() };
+        let part =
+            |values: &[f64]| if values.is_empty() { Vec::new() } else { rows.iter().map(|&i| values[i]).collect() };
         Self { products: part(&self.products), square: self.square, roots: part(&self.roots) }
     }
 

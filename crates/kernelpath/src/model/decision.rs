@@ -6,8 +6,8 @@ use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::evaluate::{kernel_flops, kernel_times};
+use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
-use crate::model::plane::Plane;
 use crate::numeric::threads::{are_few, pooled_if_worth};
 use crate::observe::Control;
 
@@ -101,7 +101,7 @@ pub fn decision(
         return Ok(intercepts.repeat(x.nrows()));
     }
     if kernel.shape == Shape::Linear {
-        return Plane::new(vectors, coef, intercepts, None).decision(x, hardware);
+        return Plane::new(vectors, coef, intercepts, None).decision(x, hardware.threads);
     }
     let flops = kernel_flops(x, vectors, machines);
     let device = if are_few(flops) { None } else { hardware.device.open().ok() };

@@ -5,9 +5,9 @@ use faer::{Mat, MatRef};
 use crate::data::rows::{Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
+use crate::kernel::plane::{Centre, Plane};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::decision::decision;
-use crate::model::plane::{Centre, Plane};
 use crate::observe::Control;
 
 /// f_m(x) = Σᵢ coef[i, m] k(x, vᵢ) + b_m: one kernel evaluation per row and vector serves all functions.
@@ -108,7 +108,7 @@ impl Expansion {
             return Err(Error::Features { got: x.ncols(), expected: width });
         }
         if let Some(plane) = &self.plane {
-            return plane.decision(x, hardware);
+            return plane.decision(x, hardware.threads);
         }
         let control = Control::default();
         let of = |x: &Rows| {

@@ -8,7 +8,6 @@ pub(crate) mod expansion;
 pub(crate) mod file;
 pub(crate) mod isotonic;
 pub(crate) mod label_value;
-pub(crate) mod plane;
 pub(crate) mod platt;
 pub(crate) mod predictor;
 pub(crate) mod probabilities;

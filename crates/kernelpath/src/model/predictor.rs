@@ -5,11 +5,11 @@ use faer::{Mat, MatRef};
 use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
+use crate::kernel::plane::{Centre, Plane};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::arrangement::Arrangement;
 use crate::model::expansion::Expansion;
 use crate::model::label_value::LabelValue;
-use crate::model::plane::{Centre, Plane};
 use crate::model::probabilities::Odds;
 use crate::model::scaling::Scaling;
 

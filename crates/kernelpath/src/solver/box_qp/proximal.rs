@@ -63,7 +63,8 @@ pub(crate) fn step<T: Entry>(
     let mut z = point.beta.clone();
     let mut factor: Option<KktFactor<f64>> = None;
     let mut effort = Effort { steps: 0, flops: 0.0 };
-    while effort.steps < STEPS_PER_CENTRE && (effort.steps == 0 || effort.flops < most_flops) && !control.out_of_time() {
+    while effort.steps < STEPS_PER_CENTRE && (effort.steps == 0 || effort.flops < most_flops) && !control.out_of_time()
+    {
         control.check()?;
         effort.steps += 1;
         let wanted: Vec<Wanted> = (0..n).map(|i| wanted(qp, i, centre[i], sigma, point.f[i] + point.b)).collect();

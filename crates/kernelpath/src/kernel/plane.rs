@@ -4,7 +4,6 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::data::rows::Rows;
-use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::numeric::parallel;
 use crate::numeric::threads::pooled_if_worth;
@@ -67,9 +66,22 @@ impl Plane {
         Self { weights, centre: point.to_vec(), values: values.to_vec() }
     }
 
+    /// The planes moved by m: the same w, and the same values, at m instead of 0.
+    pub(crate) fn moved(self, centre: &[f64]) -> Self {
+        Self { centre: centre.to_vec(), ..self }
+    }
+
     /// w: one row for each column of x, one column for each function.
     pub fn weights(&self) -> MatRef<'_, f64> {
         self.weights.as_ref()
+    }
+
+    /// The values at one point.
+    pub(crate) fn at(&self, point: &[f64]) -> Vec<f64> {
+        let intercepts = self.intercepts();
+        let value =
+            |(k, b): (usize, f64)| b + point.iter().enumerate().map(|(j, x)| x * self.weights[(j, k)]).sum::<f64>();
+        intercepts.into_iter().enumerate().map(value).collect()
     }
 
     /// b, with which f(x) = ⟨w, x⟩ + b.
@@ -80,46 +92,48 @@ impl Plane {
         self.values.iter().enumerate().map(at_zero).collect()
     }
 
-    /// The values of all functions, row after row. They are cheap: no device is asked.
-    pub fn decision(&self, x: &Rows, hardware: Hardware) -> Result<Vec<f64>> {
+    /// The values of all functions, row after row, shared out among `threads` threads if that is worth it. They are cheap:
+    /// no device is asked.
+    pub fn decision(&self, x: &Rows, threads: usize) -> Result<Vec<f64>> {
         if x.ncols() != self.weights.nrows() {
             return Err(Error::Features { got: x.ncols(), expected: self.weights.nrows() });
         }
         let flops = 2.0 * x.stored() as f64 * self.values.len() as f64;
-        pooled_if_worth(hardware.threads, flops, || {
+        pooled_if_worth(threads, flops, || {
             x.check("X")?;
             Ok(self.values(x))
         })
     }
 
     fn values(&self, x: &Rows) -> Vec<f64> {
+        let rows: Vec<usize> = (0..x.nrows()).collect();
+        parallel::map(rows.chunks(PACKED_ROWS), |rows| self.values_at(x, rows)).concat()
+    }
+
+    /// The values at some rows.
+    pub(crate) fn values_at(&self, x: &Rows, rows: &[usize]) -> Vec<f64> {
         let (p, functions) = (self.weights.nrows(), self.values.len());
         if let Some(sparse) = x.as_csr() {
             let intercepts = self.intercepts();
-            let value = |i: usize| {
-                let mut values = intercepts.clone();
+            let mut values = intercepts.repeat(rows.len());
+            for (&i, values) in rows.iter().zip(values.chunks_exact_mut(functions)) {
                 for (j, value) in sparse.row(i) {
                     values.iter_mut().enumerate().for_each(|(k, sum)| *sum += value * self.weights[(j, k)]);
                 }
-                values
-            };
-            return parallel::map_numbers(x.nrows(), PACKED_ROWS, value).concat();
+            }
+            return values;
         }
-        let rows: Vec<usize> = (0..x.nrows()).collect();
-        let block = |rows: &[usize]| {
-            let mut values = self.values.repeat(rows.len());
-            let packed = packed(x, rows, &self.centre);
-            matmul(
-                MatMut::from_row_major_slice_mut(&mut values, rows.len(), functions),
-                Accum::Add,
-                MatRef::from_row_major_slice(&packed, rows.len(), p),
-                self.weights.as_ref(),
-                1.0,
-                Par::Seq,
-            );
-            values
-        };
-        parallel::map(rows.chunks(PACKED_ROWS), block).concat()
+        let mut values = self.values.repeat(rows.len());
+        let packed = packed(x, rows, &self.centre);
+        matmul(
+            MatMut::from_row_major_slice_mut(&mut values, rows.len(), functions),
+            Accum::Add,
+            MatRef::from_row_major_slice(&packed, rows.len(), p),
+            self.weights.as_ref(),
+            1.0,
+            Par::Seq,
+        );
+        values
     }
 }
 
