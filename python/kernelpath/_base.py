@@ -281,7 +281,10 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
                 f"coef_ is there with kernel='linear' only; this {type(self).__name__} was fitted with "
                 f"kernel={self._kernel['kernel']!r}"
             )
-        return np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
+        return _core.plane(self.support_vectors_, self.dual_coef_, self.intercept_, self._centre)[0]
+
+    # The point that rows of a linear kernel were centred at, and the values of all machines there; None: they were not.
+    _centre: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
 
     def _make_machines(self, y: npt.NDArray[Any], weight: Weights | None, settings: Settings) -> Machines:
         """The machines that learn these targets. Keeps what decodes predictions."""
@@ -341,8 +344,9 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
                 X = called(self._function, X, self.support_vectors_)
         vectors = np.empty((0, 0)) if self._kernel["kernel"] == "precomputed" else self.support_vectors_
         threads = n_threads(self.n_jobs)
+        of_machines = vectors, self.dual_coef_, self.intercept_
         return _core.decision(
-            X, vectors, self.dual_coef_, self.intercept_, **self._kernel, device=self.device, n_threads=threads
+            X, *of_machines, **self._kernel, centre=self._centre, device=self.device, n_threads=threads
         )
 
     def _scaled(self, X: Any) -> Any:
@@ -432,7 +436,9 @@ class _KernelPathBase(ModelFilesMixin, ReportMixin, CallbackSupportMixin, BaseEs
             self.support_ = support if rows is None else rows[support]
             self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed() else X[support]
             self.dual_coef_ = np.ascontiguousarray(coef[:, support])  # as predictions read it
-        self.intercept_ = fit.intercepts
+        self._centre, self.intercept_ = fit.centre, fit.intercepts
+        if self._centre is not None:  # f = coef_ · x + intercept_ to the last digits that these have
+            _, self.intercept_ = _core.plane(self.support_vectors_, self.dual_coef_, fit.intercepts, self._centre)
         places = np.array(fit.places)
         chosen = np.arange(len(places)), -1, places
         self.objective_ = self._parts.joined(fit.primal[chosen].tolist())

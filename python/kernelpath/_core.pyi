@@ -192,9 +192,16 @@ def decision(
     gamma: float,
     degree: int,
     coef0: float,
+    centre: tuple[_Double, _Double] | None = None,
     device: str = "cpu",
     n_threads: int = 0,
 ) -> _Double: ...
+def plane(
+    support_vectors: _Rows,
+    coef: _Double,
+    intercept: _Double,
+    centre: tuple[_Double, _Double] | None = None,
+) -> tuple[_Double, _Double]: ...
 def nystrom(
     X: _Rows,
     landmarks: str | npt.NDArray[np.int64] | _Rows,
@@ -342,6 +349,8 @@ class Fit:
     @property
     def intercepts(self) -> _Double: ...
     @property
+    def centre(self) -> tuple[_Double, _Double] | None: ...
+    @property
     def held_out(self) -> _Double: ...
     @property
     def probabilities(self) -> _Double | None: ...
@@ -422,6 +431,7 @@ class Saved:
         found: dict[str, Any],
         scaling: tuple[_Double, _Double] | None = None,
         training: str | None = None,
+        centre: tuple[_Double, _Double] | None = None,
     ) -> Saved: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -470,5 +480,7 @@ class Saved:
     def scaling(self) -> tuple[_Double, _Double] | None: ...
     @property
     def training(self) -> str | None: ...
+    @property
+    def centre(self) -> tuple[_Double, _Double] | None: ...
     @property
     def found(self) -> dict[str, Any]: ...

@@ -37,7 +37,7 @@ ATTRIBUTES = (
 # Attributes that are made of the other contents.
 _MADE = (
     *("n_features_in_", "feature_names_in_", "_parts", "_learned", "_kernel", "_split_columns", "_scaling"),
-    *("_training", "_function", "_is_sorted"),
+    *("_training", "_function", "_is_sorted", "_centre"),
     *("support_", "support_vectors_", "landmarks_", "dual_coef_", "intercept_", "approximation_", "cv_results_"),
     *("classes_", "machines_", "calibration_", "_arrangement"),
 )
@@ -85,6 +85,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
         found=_found(model),
         scaling=getattr(model, "_scaling", None),
         training=getattr(model, "_training", None),
+        centre=model._centre,
     )
 
 
@@ -171,6 +172,7 @@ def restore(model: Any, saved: _core.Saved) -> None:
     if saved.training is not None:
         model._training = saved.training
     model._learned = saved.machines
+    model._learned, model._centre = saved.machines, saved.centre
     model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
     model.support_vectors_ = _rows(saved)
     for attribute in ATTRIBUTES:

@@ -541,7 +541,8 @@ class Examination:
         elif kind["kernel"] == "precomputed":
             kernel = given_kernel(X[np.ix_(rows, rows)])
         else:
-            kernel = exact_kernel(X[rows], X[rows], **kind)
+            centred = self.centred()
+            kernel = exact_kernel(*((X[rows],) * 2 if centred is None else (centred,) * 2), **kind)
         found = call.found
         if found is None:
             return None, kernel
@@ -550,6 +551,17 @@ class Examination:
             return LowRank(kernel.among(everything, found.indices), kernel.among(found.indices), found.map), kernel
         points = found.points
         return LowRank(exact_kernel(X[rows], points, **kind), exact_kernel(points, points, **kind), found.map), kernel
+
+    def centred(self):
+        """The rows less the centre that the model keeps, in extended precision; None if it keeps none.
+
+        In f = Σβᵢ⟨xᵢ, x⟩ + b, what Σβ misses of 0 by rounding would count ‖m‖² times. A model predicts with
+        Σβᵢ⟨xᵢ − m, x − m⟩ + f(m), and that is what is certified.
+        """
+        if self.model._centre is None:
+            return None
+        X = self.case.X[self.rows]
+        return (X.toarray() if sparse.issparse(X) else X).astype(np.longdouble) - self.model._centre[0]
 
     def counts(self, g, indefinite):
         """Counts models by status; a kernel that is indefinite, and is not said to be, is an offence of its own."""
@@ -620,7 +632,14 @@ class Examination:
                 spread = np.zeros((len(coef), self.case.X.shape[0]))
                 spread[:, model.support_] = model.dual_coef_[lines]
                 same &= np.array_equal(spread[:, self.rows], coef, equal_nan=True)
-            same &= np.array_equal(np.atleast_1d(path.intercepts[k]), model.intercept_[lines], equal_nan=True)
+            intercepts = np.atleast_1d(path.intercepts[k])
+            if model._centre is None:
+                same &= np.array_equal(intercepts, model.intercept_[lines], equal_nan=True)
+            else:
+                # b in the columns as they are: f at the centre, which is exact, less ⟨w, m⟩, which is rounded.
+                rows = np.abs(self.case.X - model._centre[0]).max(axis=0)
+                size = np.abs(coef).sum(axis=1) * (np.abs(model._centre[0]) * np.asarray(rows).ravel()).sum()
+                same &= (np.abs(intercepts - model.intercept_[lines]) <= 1e-13 * size).all()
             if not same:
                 self.report.offence(INCONSISTENT, f"machine {m}: the model is not that of the path")
 
@@ -705,6 +724,9 @@ class Examination:
             return
         problem, C, coef, b = self.problems[m], self.Cs[k], path.coef(k), path.intercepts[k]
         coef = coef.T if problem.loss == MULTINOMIAL else coef
+        centred = self.centred()
+        if centred is not None:  # f at the centre
+            b = b + self.model._centre[0] @ (centred.T @ coef)
         primal, dual = path.primal[fold, k], path.dual[fold, k]
         where, converged = self.where(m, fold, g, k), status == "converged"
         self.report.counts["refits checked"] += 1

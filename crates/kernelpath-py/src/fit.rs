@@ -98,6 +98,9 @@ impl Labelled {
     }
 }
 
+/// A point, and the values of all machines there.
+type PointAndValues<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// What follows from the scores.
 struct Chosen {
     tuned: Tuned,
@@ -446,6 +449,19 @@ impl Fit {
     fn intercepts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let intercepts = self.chosen_fits()?.into_iter().flat_map(|(fit, c)| fit.intercepts(c).to_vec());
         Ok(intercepts.collect::<Vec<_>>().into_pyarray(py))
+    }
+
+    /// With the linear kernel, the point that rows were centred at, and the values of the chosen refits there; None if
+    /// they were not centred.
+    #[getter]
+    fn centre<'py>(&self, py: Python<'py>) -> PyResult<Option<PointAndValues<'py>>> {
+        let fits = self.chosen_fits()?;
+        let point = fits.first().map_or_else(Vec::new, |(fit, _)| fit.centre.clone());
+        if point.is_empty() {
+            return Ok(None);
+        }
+        let values = fits.into_iter().flat_map(|(fit, c)| fit.values_at_centre(c).to_vec()).collect::<Vec<f64>>();
+        Ok(Some((point.into_pyarray(py), values.into_pyarray(py))))
     }
 
     /// Values of the chosen models at the rows that they did not see, shape (n, n_outputs); NaN if no fold held out a

@@ -2,10 +2,10 @@
 
 use kernelpath::threads::are_few;
 use kernelpath::{
-    Bandwidth, Control, DeviceChoice, Hardware, Kernel, KernelFn, Shape, kernel_flops,
+    Bandwidth, Centre, Control, DeviceChoice, Error, Hardware, Kernel, KernelFn, Plane, Rows, Shape, kernel_flops,
     kernel_matrix as compute_kernel_matrix,
 };
-use numpy::PyArray2;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -75,10 +75,58 @@ pub(crate) fn kernel_matrix<'py>(
     matrix(py, values, z.nrows())
 }
 
-/// Decision values of the rows of X, one column per machine. `coef` has one row per machine and one column per support
-/// vector.
+/// A point, and the values of all machines there.
+pub(crate) type PyCentre<'py> = (Vector<'py, f64>, Vector<'py, f64>);
+
+pub(crate) fn read_centre(centre: Option<PyCentre<'_>>) -> Option<Centre> {
+    let (point, values) = centre?;
+    Some(Centre { point: point.to_vec(), values: values.to_vec() })
+}
+
+/// The plane of these machines, once their parts are known to fit together.
+fn plane_of(
+    vectors: &Rows,
+    coef: faer::MatRef<f64>,
+    intercepts: &[f64],
+    centre: Option<&Centre>,
+) -> kernelpath::Result<Plane> {
+    let length = |what, got: usize, expected: usize, why| {
+        if got == expected { Ok(()) } else { Err(Error::Length { what, got, expected, why }) }
+    };
+    length("the coefficients", coef.nrows(), vectors.nrows(), "one a support vector")?;
+    length("the intercepts", intercepts.len(), coef.ncols(), "one a machine")?;
+    if let Some(centre) = centre {
+        length("the centre", centre.point.len(), vectors.ncols(), "one number a column")?;
+        length("the values at the centre", centre.values.len(), coef.ncols(), "one a machine")?;
+    }
+    Ok(Plane::new(vectors, coef, intercepts, centre))
+}
+
+/// With the linear kernel, the coefficients of the columns, a line a machine, and the intercepts. `centre` is the point that
+/// rows are centred at, with the values there; without it, the intercepts are as given.
 #[pyfunction]
-#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, device="cpu", n_threads=0))]
+#[pyo3(signature = (support_vectors, coef, intercept, centre=None))]
+pub(crate) fn plane<'py>(
+    py: Python<'py>,
+    support_vectors: &Bound<'py, PyAny>,
+    coef: Table<'py, f64>,
+    intercept: Vector<'py, f64>,
+    centre: Option<PyCentre<'py>>,
+) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)> {
+    let vectors = Matrix::borrow(support_vectors, "support_vectors")?;
+    let (vectors, intercepts, centre) = (vectors.rows()?, intercept.to_vec(), read_centre(centre));
+    let coef = coef.matrix().transpose();
+    let plane = run_here(py, || plane_of(&vectors, coef, &intercepts, centre.as_ref()))?;
+    let weights = plane.weights();
+    let lines = (0..weights.ncols()).flat_map(|k| weights.col(k).iter().copied().collect::<Vec<f64>>()).collect();
+    Ok((matrix(py, lines, weights.nrows())?, plane.intercepts().into_pyarray(py)))
+}
+
+/// Decision values of the rows of X, one column per machine. `coef` has one row per machine and one column per support
+/// vector. `centre` is the point that rows of the linear kernel are centred at, with the values there.
+#[pyfunction]
+#[pyo3(signature = (X, support_vectors, coef, intercept, *, kernel, gamma, degree, coef0, centre=None, device="cpu",
+    n_threads=0))]
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub(crate) fn decision<'py>(
     py: Python<'py>,
@@ -90,6 +138,7 @@ pub(crate) fn decision<'py>(
     gamma: f64,
     degree: u32,
     coef0: f64,
+    centre: Option<PyCentre<'py>>,
     device: &str,
     n_threads: i64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -99,8 +148,12 @@ pub(crate) fn decision<'py>(
     let coef = coef.matrix().transpose();
     let (machines, control) = (coef.ncols(), Control::default());
     let device = unwrap(DeviceChoice::from_name(device))?;
+    let centre = read_centre(centre);
     let work = |threads| {
         let hardware = Hardware::threads(threads).device(device);
+        if kernel.shape == Shape::Linear {
+            return plane_of(&vectors, coef, &intercepts, centre.as_ref())?.decision(&x, threads);
+        }
         kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, hardware, &control)
     };
     let f = if are_few(kernel_flops(&x, &vectors, machines)) {

@@ -125,6 +125,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::bandwidth, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernel_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::decision, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::plane, module)?)?;
     module.add_function(wrap_pyfunction!(landmarks::nystrom, module)?)?;
     module.add_function(wrap_pyfunction!(landmarks::nystrom_features, module)?)?;
     module.add_function(wrap_pyfunction!(report::write_report, module)?)?;

@@ -16,7 +16,7 @@ use crate::arrangement::Arrangement;
 use crate::attributes;
 use crate::boundary::{Matrix, Table, Vector, run_here, unwrap};
 use crate::calibration::Calibration;
-use crate::kernels::kernel_fn;
+use crate::kernels::{PyCentre, kernel_fn, read_centre};
 use crate::training::read_training;
 
 /// A label as Python has it: bool, int, float or str.
@@ -66,10 +66,11 @@ impl Saved {
     /// `parameters` are a JSON object. `coef` has a line for each function. `labels` are None for numbers, which
     /// `is_one` and `rising` are about. `odds` is None, "native" or a list of maps. `found` are attributes by name: numpy
     /// arrays, (names, codes) for texts, or JSON. `scaling` is what is subtracted from each column, and what each is
-    /// then multiplied with.
+    /// then multiplied with. `centre` is the point that rows of the linear kernel were centred at, and the values there.
     #[new]
     #[pyo3(signature = (*, estimator, parameters, columns, label_type, machines, kernel, gamma, degree, coef0, vectors,
-        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None, training=None))]
+        support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None, training=None,
+        centre=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         estimator: String,
@@ -94,6 +95,7 @@ impl Saved {
         found: Bound<'_, PyDict>,
         scaling: Option<(Vector<'_, f64>, Vector<'_, f64>)>,
         training: Option<&str>,
+        centre: Option<PyCentre<'_>>,
     ) -> PyResult<Self> {
         let vectors = match vectors {
             None => RowsBuf::Dense(Mat::zeros(0, 0)),
@@ -113,6 +115,7 @@ impl Saved {
         let kernel = kernel_fn(kernel, gamma, degree, coef0)?;
         let intercepts = intercepts.to_vec();
         let mut predictor = unwrap(Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs))?;
+        predictor = unwrap(predictor.centred(read_centre(centre)))?;
         predictor.scaling = scaling.map(|(shift, factor)| Scaling { shift: shift.to_vec(), factor: factor.to_vec() });
         let machine = |(loss, constant, c, primal, dual, gap, noise, status): MachineParts| Machine {
             loss,
@@ -338,6 +341,13 @@ impl Saved {
     #[getter]
     fn training(&self) -> Option<String> {
         self.0.training.as_ref().map(|training| training.to_json().to_string())
+    }
+
+    /// The point that rows of the linear kernel were centred at, and the values of all functions there; None: they were not.
+    #[getter]
+    fn centre<'py>(&self, py: Python<'py>) -> Option<Columns<'py>> {
+        let centre = self.0.predictor.centre()?;
+        Some((centre.point.clone().into_pyarray(py), centre.values.clone().into_pyarray(py)))
     }
 
     /// The attributes, as the constructor takes them.

@@ -102,6 +102,7 @@ pub use kernel::evaluate::{kernel_flops, kernel_matrix};
 pub use kernel::gammas::Gammas;
 pub use kernel::gram::Gram;
 pub use kernel::pairs::Pairs;
+pub use kernel::plane::{Centre, Plane};
 pub use kernel::shape::{KernelFn, Shape};
 pub use loss::objective::Objective;
 pub use loss::scalar::{Kinks, Loss};

@@ -97,7 +97,13 @@ fn widened(model: &SavedModel, columns: usize) -> Result<Predictor, Failure> {
     };
     let (coef, intercepts) = (own.coef().to_owned(), own.intercepts().to_vec());
     let (kernel, support) = (own.kernel(), own.support().to_vec());
-    Ok(Predictor::new(kernel, (vectors, support), columns, coef, intercepts, own.outputs.clone())?)
+    let centre = own.centre().map(|centre| {
+        let mut centre = centre.clone();
+        centre.point.resize(columns, 0.0);
+        centre
+    });
+    let wide = Predictor::new(kernel, (vectors, support), columns, coef, intercepts, own.outputs.clone())?;
+    Ok(wide.centred(centre)?)
 }
 
 /// The lines of the output, and what is said of them.

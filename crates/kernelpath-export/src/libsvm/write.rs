@@ -73,7 +73,7 @@ impl Form<'_> {
         }
         line("nr_class", &mut one(&classes.to_string()));
         line("total_sv", &mut one(&lines.len().to_string()));
-        line("rho", &mut self.predictor.intercepts().iter().map(|b| number(0.0 - b)));
+        line("rho", &mut self.intercepts().into_iter().map(|b| number(0.0 - b)));
         if let Meaning::Classes { labels, sigmoids } = &self.meaning {
             line("label", &mut labels.iter().map(ToString::to_string));
             if let Some(sigmoids) = sigmoids {
@@ -83,6 +83,20 @@ impl Form<'_> {
             let count = |class| lines.iter().filter(|line| line.class == class).count();
             line("nr_sv", &mut (0..classes).map(|class| count(class).to_string()));
         }
+    }
+
+    /// b of each function Σᵢ cᵢ k(vᵢ, x) + b. LIBSVM has no centre of rows: there, b is such that the function is right at the
+    /// centre, whatever Σc misses of 0.
+    fn intercepts(&self) -> Vec<f64> {
+        let (predictor, coef) = (self.predictor, self.predictor.coef());
+        let Some(centre) = predictor.centre() else { return predictor.intercepts().to_vec() };
+        let mut intercepts = centre.values.clone();
+        for vector in 0..coef.nrows() {
+            let mut product = 0.0;
+            self.for_each_entry(vector, |column, value| product += centre.point[column] * value);
+            intercepts.iter_mut().enumerate().for_each(|(m, b)| *b -= coef[(vector, m)] * product);
+        }
+        intercepts
     }
 
     /// The entries of a vector that are not 0, columns counted from 1; of a precomputed kernel its column, as entry 0.

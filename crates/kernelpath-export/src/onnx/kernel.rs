@@ -10,21 +10,40 @@ use crate::onnx::proto::AttributeProto;
 pub(crate) fn values(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> {
     let coef = predictor.coef();
     let (vectors, functions) = (coef.nrows(), coef.ncols());
-    let intercepts = graph.floats("intercepts", &[functions], predictor.intercepts().iter().copied())?;
-    let x = scaled(graph, x, predictor)?;
-    let sums = if vectors == 0 || predictor.kernel().shape == Shape::Linear {
-        // ⟨x, w⟩ with w = Σᵢ coefᵢ vᵢ; 0 if there are no vectors.
+    let (sums, intercepts) = if let Some(plane) = predictor.plane() {
+        // ⟨x, w⟩ + b or, with a centre m, ⟨x − m, w⟩ + f(m).
         let axes = [predictor.width(), functions];
         graph.check_room(&axes)?;
-        let weights = graph.floats("weights", &axes, weights(predictor).into_iter())?;
-        graph.times(&x, &weights)
+        let weights = plane.weights();
+        let entries = weights.row_iter().enumerate().flat_map(|(j, row)| {
+            let factor = factor(predictor, j);
+            row.iter().map(move |weight| weight * factor).collect::<Vec<f64>>()
+        });
+        let weights = graph.floats("weights", &axes, entries)?;
+        let x = centred(graph, x, predictor)?;
+        (graph.times(&x, &weights), predictor.centre().map_or(predictor.intercepts(), |centre| &centre.values))
     } else {
+        let x = scaled(graph, x, predictor)?;
         let kernel = kernel(graph, &x, predictor)?;
         let entries = coef.row_iter().flat_map(|row| row.iter().copied());
         let coef = graph.floats("coefficients", &[vectors, functions], entries)?;
-        graph.times(&kernel, &coef)
+        (graph.times(&kernel, &coef), predictor.intercepts())
     };
+    let intercepts = graph.floats("intercepts", &[functions], intercepts.iter().copied())?;
     Ok(graph.add(&sums, &intercepts))
+}
+
+/// x less the centre of a linear kernel, in columns before they are scaled: the weights have the factors of the scaling.
+fn centred(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> {
+    let Some(centre) = predictor.centre() else { return scaled(graph, x, predictor) };
+    let shift = |(j, m): (usize, &f64)| match &predictor.scaling {
+        None => *m,
+        // A column whose factor is 0 has the centre 0.
+        Some(scaling) if scaling.factor[j] == 0.0 => scaling.shift[j],
+        Some(scaling) => scaling.shift[j] + m / scaling.factor[j],
+    };
+    let shift = graph.floats("centre", &[centre.point.len()], centre.point.iter().enumerate().map(shift))?;
+    Ok(graph.sub(x, &shift))
 }
 
 /// Whether the kernel is a function of ⟨x, v⟩. Then what would multiply x, or the product, multiplies v, a constant.
@@ -50,24 +69,6 @@ fn scaled(graph: &mut Graph, x: &Value, predictor: &Predictor) -> Result<Value> 
 /// What multiplies column `j` of the vectors in a kernel of products.
 fn factor(predictor: &Predictor, j: usize) -> f64 {
     predictor.scaling.as_ref().map_or(1.0, |scaling| scaling.factor[j])
-}
-
-/// The weights of the columns for a linear kernel, column after column.
-fn weights(predictor: &Predictor) -> Vec<f64> {
-    let coef = predictor.coef();
-    let functions = coef.ncols();
-    let mut weights = vec![0.0; predictor.width() * functions];
-    for i in 0..coef.nrows() {
-        for_each_entry(&predictor.vectors(), i, |column, value| {
-            for m in 0..functions {
-                weights[column * functions + m] += coef[(i, m)] * value;
-            }
-        });
-    }
-    for (k, weight) in weights.iter_mut().enumerate() {
-        *weight *= factor(predictor, k / functions);
-    }
-    weights
 }
 
 fn for_each_entry(rows: &Rows, i: usize, mut visit: impl FnMut(usize, f64)) {

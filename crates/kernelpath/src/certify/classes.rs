@@ -167,6 +167,10 @@ impl<K: Operator> Judge for Classes<'_, K> {
         self.each_class(coefs, |classes| self.kernel.times(classes, control))
     }
 
+    fn given_intercepts(&self, coef: &[f64], b: &mut [f64]) {
+        self.kernel.given_intercepts(coef, b);
+    }
+
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {
         let Self { kernel, softmax, settings, largest_diagonal, roots } = self;
         let classes: Vec<&[f64]> = models.iter().flat_map(|model| model.coef.chunks_exact(kernel.n())).collect();

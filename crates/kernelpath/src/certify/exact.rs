@@ -29,8 +29,7 @@ impl<'a, T: Entry> Shared<'a, T> {
     pub fn new(gram: &'a Gram<T>, loss: Loss, y: Vec<f64>, settings: Settings) -> Self {
         let diagonal = gram.diagonal();
         let kinks = y.iter().map_while(|&y| loss.kinks(y)).collect();
-        let error = KernelError::new(Gram::<T>::storage_error(), &diagonal[..gram.n()]).with_shift(gram.shift);
-        Self { gram, diagonal, loss, y, kinks, settings, error }
+        Self { gram, diagonal, loss, y, kinks, settings, error: gram.error() }
     }
 
     fn records(&self, models: &[Model], error: &KernelError, control: &Control) -> Result<Vec<Record>> {
@@ -81,6 +80,10 @@ impl<T: Entry> Judge for Shared<'_, T> {
 
     fn intercepts(&self, weight: &[f64], f: &[f64], b: Vec<f64>) -> Vec<f64> {
         vec![middle_intercept(self.loss, &self.y, weight, f, b[0])]
+    }
+
+    fn given_intercepts(&self, coef: &[f64], b: &mut [f64]) {
+        self.gram.tilt.intercepts(coef, b);
     }
 
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>> {

@@ -93,6 +93,8 @@ pub(crate) trait Judge: Sync {
     fn intercepts(&self, _weight: &[f64], _f: &[f64], b: Vec<f64>) -> Vec<f64> {
         b
     }
+    /// Turns the intercepts of a model into those for rows as they are given, if the operator is one of other rows.
+    fn given_intercepts(&self, _coef: &[f64], _b: &mut [f64]) {}
     fn judge(&self, models: &[Model], control: &Control) -> Result<Vec<Judged>>;
 }
 
@@ -135,6 +137,19 @@ pub(crate) struct Kept {
     pub f: Vec<Vec<f64>>,
     /// f + b at the wanted units, unit after unit.
     pub values: Vec<Vec<f64>>,
+}
+
+impl Kept {
+    /// At each C, what was kept of the better of two solutions.
+    pub fn or_better(mut self, other: Self) -> Self {
+        let Self { records, coef, f, values } = other;
+        for (c, (((record, coef), f), values)) in records.into_iter().zip(coef).zip(f).zip(values).enumerate() {
+            if record.is_better_than(&self.records[c]) {
+                (self.records[c], self.coef[c], self.f[c], self.values[c]) = (record, coef, f, values);
+            }
+        }
+        self
+    }
 }
 
 /// All problems of a task, and what is known of their solutions.
@@ -200,7 +215,9 @@ impl<'a, J: Judge> Ledger<'a, J> {
         Ok(())
     }
 
-    fn keep(&self, solution: Solution, f: Vec<f64>, record: Record) {
+    /// A problem that keeps values needs its intercepts no more: those of its record become the ones for rows as they are
+    /// given.
+    fn keep(&self, solution: Solution, f: Vec<f64>, mut record: Record) {
         let Solution { problem, c, coef, .. } = solution;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut kept[problem];
@@ -214,6 +231,7 @@ impl<'a, J: Judge> Ledger<'a, J> {
                     record.b.iter().enumerate().map(move |(output, b)| f[output * n + u] + b)
                 };
                 kept.values[c] = units.iter().flat_map(of_unit).collect();
+                self.judge.given_intercepts(&coef, &mut record.b);
             }
         }
         kept.records[c] = record;
@@ -222,5 +240,32 @@ impl<'a, J: Judge> Ledger<'a, J> {
     /// What was kept, problem by problem.
     pub fn close(self) -> Vec<Kept> {
         self.kept.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::certify::certificate::Certificate;
+
+    #[test]
+    fn a_second_solve_that_ran_out_of_time_drops_no_model() {
+        let record = |status, gap: f64| {
+            let certificate = Certificate { primal: 1.0, dual: 1.0 - gap, noise: 0.0 };
+            Record { status, steps: 1, certificate, b: vec![gap] }
+        };
+        let kept = |records: Vec<Record>, mark: f64| {
+            let of = || vec![vec![mark]; records.len()];
+            Kept { coef: of(), f: of(), values: of(), records }
+        };
+        let first = vec![record(Status::Stalled, 1e-3), record(Status::Converged, 1e-7), record(Status::Stalled, 1e-3)];
+        let again = vec![record(Status::Converged, 1e-8), record(Status::TimeLimit, 0.5), Record::not_run(1)];
+        let better = kept(first, 1.0).or_better(kept(again, 2.0));
+        let statuses: Vec<Status> = better.records.iter().map(|record| record.status).collect();
+        assert_eq!(statuses, [Status::Converged, Status::Converged, Status::Stalled]);
+        for of in [&better.coef, &better.f, &better.values] {
+            assert_eq!(*of, [[2.0], [1.0], [1.0]]);
+        }
     }
 }

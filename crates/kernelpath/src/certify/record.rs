@@ -78,6 +78,13 @@ impl Record {
         self.status != Status::Inaccurate && self.certificate.is_finite()
     }
 
+    /// Whether this record of a model is worth more than another one: it converged, or neither did and its gap is at most
+    /// that of the other.
+    pub(crate) fn is_better_than(&self, other: &Self) -> bool {
+        let converged = |record: &Self| record.status == Status::Converged;
+        converged(self) || !converged(other) && self.certificate.gap() <= other.certificate.gap()
+    }
+
     /// Of a model with that many values per row that was not run.
     pub(crate) fn not_run(outputs: usize) -> Self {
         Self { status: Status::NotRun, steps: 0, certificate: Certificate::NONE, b: vec![f64::NAN; outputs] }
@@ -90,6 +97,8 @@ pub(crate) fn record(outcome: Outcome, certificate: Certificate, b: Vec<f64>, to
     let (gap, noise) = (certificate.gap(), certificate.relative_noise());
     let status = match outcome.status {
         _ if gap <= tol && gap >= -noise && noise <= tol => Status::Converged,
+        // The time was over before the gap was small, whatever its noise is.
+        Status::TimeLimit if gap > tol => Status::TimeLimit,
         _ if gap <= tol || noise > tol => Status::Inaccurate,
         Status::Converged => Status::Stalled,
         other => other,
@@ -102,5 +111,24 @@ pub(crate) fn withdraw(records: &mut [Vec<Record>]) {
     for record in records.iter_mut().flatten().filter(|record| record.status != Status::NotRun) {
         record.status = Status::Indefinite;
         record.certificate = record.certificate.withdrawn();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_does_not_hide_that_the_time_was_over() {
+        let of = |status, gap: f64, noise: f64| {
+            let certificate = Certificate { primal: 1.0, dual: 1.0 - gap, noise };
+            record(Outcome { status, steps: 1 }, certificate, vec![0.0], 1e-6).status
+        };
+        assert_eq!(of(Status::TimeLimit, 0.3, 1e-3), Status::TimeLimit);
+        assert_eq!(of(Status::TimeLimit, 0.3, 0.0), Status::TimeLimit);
+        assert_eq!(of(Status::TimeLimit, 1e-7, 0.0), Status::Converged);
+        assert_eq!(of(Status::TimeLimit, 1e-7, 1e-3), Status::Inaccurate);
+        assert_eq!(of(Status::Stalled, 0.3, 1e-3), Status::Inaccurate);
+        assert_eq!(of(Status::Converged, 0.3, 0.0), Status::Stalled);
     }
 }

@@ -13,6 +13,7 @@ use crate::fit::search::Trained;
 use crate::fit::surface::{Scores, Surface};
 use crate::fit::tune::Tuned;
 use crate::fit::verify::{Returned, verify};
+use crate::kernel::plane::Centre;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::expansion::Expansion;
 use crate::model::training_rows::TrainingRows;
@@ -55,11 +56,14 @@ impl Fitted {
         let chosen = tasks.iter().enumerate().map(|(m, task)| task.c_factor * trained.cs[c(m)]).collect();
         let (kernel, basis) = (trained.kernels[gamma], trained.bases.swap_remove(gamma));
         let rows = basis.as_ref().map_or(counted.n(), |basis| basis.map().nrows());
-        let (mut columns, mut intercepts) = (Vec::new(), Vec::new());
+        let (mut columns, mut intercepts, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (m, fit) in trained.fits[gamma].iter().enumerate() {
             columns.extend(fit.coefficients_of_rows(c(m)));
             intercepts.extend(fit.intercepts(c(m)));
+            values.extend(fit.values_at_centre(c(m)));
         }
+        let point = trained.fits[gamma].first().map_or_else(Vec::new, |fit| fit.centre.clone());
+        let centre = (!point.is_empty()).then_some(Centre { point, values });
         let used = |i: &usize| basis.is_some() || columns.iter().any(|column| column[*i] != 0.0);
         let vectors: Vec<usize> = (0..rows).filter(used).collect();
         let coef = Mat::from_fn(vectors.len(), columns.len(), |i, m| columns[m][vectors[i]]);
@@ -80,7 +84,7 @@ impl Fitted {
         let n = counted.total();
         let met = options.function.as_ref().map(|_| x.copy_rows(&support));
         let width = if kernel.shape == Shape::Precomputed { n } else { counted.x().ncols() };
-        let expansion = Expansion::new(kernel, (copied, support.clone()), width, coef, intercepts);
+        let expansion = Expansion::new(kernel, (copied, support.clone()), width, coef, intercepts).centred(centre);
         let Trained { kernels, fits, cs, .. } = trained;
         let options = options.clone();
         Self { options, kernels, fits, tuned, cs, chosen, is_timed_out, basis, n, training, support, expansion, met }

@@ -38,6 +38,7 @@ impl Distinct {
             records: fit.records.iter().map(|of_fold| self.spread(of_fold)).collect(),
             oof: fit.oof.iter().map(|of_fold| self.spread(of_fold)).collect(),
             coef: self.spread(&fit.coef),
+            at_centre: if fit.at_centre.is_empty() { Vec::new() } else { self.spread(&fit.at_centre) },
             ..fit
         }
     }

@@ -37,6 +37,11 @@ pub struct PathFit {
     /// `coef[c]`: β of the refit, one for each row that it learned from, or with low rank for each landmark; for several
     /// classes, class after class.
     pub coef: Vec<Vec<f64>>,
+    /// With the linear kernel, what was subtracted from each column of X; empty if that is 0 in all of them. Coefficients
+    /// and intercepts are those for X as it is.
+    pub centre: Vec<f64>,
+    /// `at_centre[c]`: the values of the refit's functions there; empty if there is no centre.
+    pub at_centre: Vec<Vec<f64>>,
     /// Bytes of the kernel matrix, or of the features.
     pub gram_bytes: u64,
     /// Bytes that the fit was planned to take at its peak.
@@ -109,6 +114,11 @@ impl PathFit {
         self.records.last().map_or(&[], |refit| &refit[c].b)
     }
 
+    /// The values of the refit's functions at the [centre](Self::centre), at the C of index `c`; none if there is none.
+    pub fn values_at_centre(&self, c: usize) -> &[f64] {
+        self.at_centre.get(c).map_or(&[], |values| values)
+    }
+
     /// Largest gap of all models; NaN if the kernel is indefinite.
     pub fn worst_gap(&self) -> f64 {
         worst(self.records.iter().flatten().map(|r| r.certificate.gap()))
@@ -169,6 +179,8 @@ pub(crate) fn path_fit(
         oof,
         test,
         coef,
+        centre: Vec::new(),
+        at_centre: Vec::new(),
         gram_bytes: 0,
         planned_bytes: 0,
         kernel_seconds: 0.0,
@@ -179,6 +191,14 @@ pub(crate) fn path_fit(
 }
 
 impl PathFit {
+    /// The fit on rows less a centre. Without one, the values at it are not kept.
+    pub(crate) fn centred(mut self, centre: &[f64]) -> Self {
+        if centre.is_empty() {
+            self.at_centre.clear();
+        }
+        Self { centre: centre.to_vec(), ..self }
+    }
+
     /// The fit, without proofs if its K is indefinite: `smallest` is then the smallest eigenvalue.
     pub(crate) fn with_negative_eigenvalue(mut self, smallest: Option<f64>) -> Self {
         if smallest.is_some() {

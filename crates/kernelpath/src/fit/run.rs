@@ -25,6 +25,7 @@ use crate::fit::with_matrix::{Origin, WithMatrix};
 use crate::kernel::definite::{examine, is_in_doubt};
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::KernelFn;
+use crate::kernel::tilt::centre_of;
 use crate::numeric::cholesky::Working;
 use crate::numeric::memory;
 use crate::numeric::parallel;
@@ -48,7 +49,7 @@ pub(crate) trait Ground: Sync {
     /// The coefficients of the refit, one for each row or landmark.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
     /// Makes the records of a problem hold for the kernel that was asked for.
-    fn finish_records(&self, _kept: &mut Kept) {}
+    fn finish_records(&self, _placed: &Placed, _kept: &mut Kept) {}
 }
 
 /// Fits every fold and the whole data at every C, each model with its certificate. Returns one fit per task.
@@ -121,7 +122,8 @@ fn fit_matrix<T: Working>(
     let started = Instant::now();
     let (pairs, planned_bytes) = memory_plan::on_matrix::<T>(request, device, units.len(), control)?;
     let kernels = device.kernels();
-    let mut gram = Gram::<T>::compute_on(kernels, &request.x, &units.representative, &kernel, pairs, control)?;
+    let (rows, centre) = (&units.representative, centre_of(&kernel, &request.x));
+    let mut gram = Gram::<T>::compute_on(kernels, &request.x, rows, &kernel, &centre, pairs, control)?;
     gram.remote = device.hold(&gram.stored(), control)?;
     let mut negative = None;
     if is_in_doubt(&kernel, request.settings.assume_definite) {
@@ -134,7 +136,7 @@ fn fit_matrix<T: Working>(
     let made =
         |fit: PathFit| PathFit { gram_bytes: Gram::<T>::bytes(units.len()), planned_bytes, kernel_seconds, ..fit };
     let fits = fit_tasks(request, units, &ground, control)?;
-    Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
+    Ok(fits.into_iter().map(|fit| made(fit).centred(&centre).with_negative_eigenvalue(negative)).collect())
 }
 
 /// When a fit works on the matrix ZZᵀ instead of on features: from rank `LARGE_RANK` on a factor in rank dimensions is
@@ -152,23 +154,27 @@ fn fit_features<T: Working>(
 ) -> Result<Vec<PathFit>> {
     let started = Instant::now();
     let (storage, planned_bytes) = memory_plan::on_features::<T>(request, device, units.len(), nystrom, control)?;
-    let mut features =
-        Features::<T>::of_rows(nystrom, &request.x, &units.representative, storage, device.kernels(), control)?;
+    let (rows, centre) = (&units.representative, centre_of(&nystrom.kernel(), &request.x));
+    let mut features = Features::<T>::of_rows(nystrom, &request.x, rows, storage, device.kernels(), &centre, control)?;
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
     let rank = features.rank();
+    // What φ(x) − φ(m) misses of φ(x).
+    let mut mean = if centre.is_empty() { vec![0.0; rank] } else { nystrom.plane(&[]).at(&centre) };
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let (fits, kernel_seconds) = if as_product {
         let mut gram = features.product(control)?;
         gram.remote = device.hold(&gram.stored(), control)?;
         let solver = if request.solver == Solver::Spectral { Solver::Spectral } else { Solver::Auto };
         let (gram, decompositions) = (&gram, &Decompositions::default());
-        let origin = Some(Origin { features: &features, nystrom });
+        let origin = Some(Origin { features: &features, mean: &mean, nystrom });
         let ground = WithMatrix { device, gram, units, solver, decompositions, origin, control };
         let kernel_seconds = started.elapsed().as_secs_f64();
         (fit_tasks(request, units, &ground, control)?, kernel_seconds)
     } else {
         // Features far from 0 would hide b.
-        let mean = if scalar { features.centre() } else { vec![0.0; rank] };
+        if scalar {
+            mean.iter_mut().zip(features.centre()).for_each(|(mean, rest)| *mean += rest);
+        }
         features.remote = device.hold(&features.stored(), control)?;
         let copied = memory_plan::copied_rows::<T>(units.len(), rank);
         let (design, errors, mean) = (features.design(), features.errors(), &mean[..]);
@@ -179,7 +185,7 @@ fn fit_features<T: Working>(
     let gram_bytes = Features::<T>::bytes(units.len(), rank);
     let made = |fit: PathFit| PathFit { rows: None, gram_bytes, planned_bytes, kernel_seconds, ..fit };
     let negative = nystrom.smallest_eigenvalue().filter(|_| !request.settings.assume_definite);
-    Ok(fits.into_iter().map(|fit| made(fit).with_negative_eigenvalue(negative)).collect())
+    Ok(fits.into_iter().map(|fit| made(fit).centred(&[]).with_negative_eigenvalue(negative)).collect())
 }
 
 /// Fits all tasks: those on all rows one after the other, each on all threads, then the small ones side by side.
@@ -224,7 +230,10 @@ fn assemble(
     values: Option<Vec<Vec<Vec<f64>>>>,
 ) -> Result<PathFit> {
     let coef = ground.coefficients(task, &solved)?;
-    solved.folds.iter_mut().chain([&mut solved.refit]).for_each(|kept| ground.finish_records(kept));
+    let at_centre = solved.refit.records.iter().map(|record| record.b.clone()).collect();
+    for kept in solved.folds.iter_mut().chain([&mut solved.refit]) {
+        ground.finish_records(&solved.placed, kept);
+    }
     let Solved { placed: Placed { place, .. }, method, refit, folds, left_out, seconds, .. } = solved;
     let mut records: Vec<Vec<Record>> = Vec::new();
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::new();
@@ -250,5 +259,6 @@ fn assemble(
         oof = values.unwrap_or(oof);
     }
     records.push(refit.records);
-    Ok(PathFit { path_seconds: seconds, ..path_fit(request, task, method.name(), records, oof, coef) })
+    let made = path_fit(request, task, method.name(), records, oof, coef);
+    Ok(PathFit { path_seconds: seconds, at_centre, ..made })
 }

@@ -1,4 +1,4 @@
-//! The unit of targets: a robust spread of y, and fits that do not depend on the unit.
+//! The unit and the centre of targets: a robust spread of y, and fits that depend on neither.
 //!
 //! With targets u·y, values u·f and coefficients u·β, problem (P) is u² times the problem of y, f and β, if C becomes
 //!
@@ -7,13 +7,17 @@
 //! C   for a loss that grows like (y − f)² (squared, expectile; Huber with u·δ in place of δ).
 //! ```
 //!
+//! With targets y + c, (P) is the same problem if b becomes b + c, since all losses of regressions are functions of f − y.
+//!
 //! So [`in_units`] divides the targets of every regression by a power of two near their spread, which rounds nothing,
-//! and multiplies the results by it. Solvers then see the same bits for y and for 2ᵏ·y.
+//! subtracts a whole number near their median, multiplies the results by the one and adds the other to b and to values.
+//! Solvers then see the same bits for y and for 2ᵏ·y, and targets such as times in seconds lose no digits to their size.
 
 use crate::certify::certificate::Certificate;
 use crate::error::Result;
 use crate::fit::request::{Request, Task};
 use crate::fit::result::PathFit;
+use crate::numeric::centre;
 
 /// The standard deviation of a normal distribution, divided by its median absolute deviation and by its mean absolute
 /// deviation.
@@ -32,9 +36,7 @@ const OF_MEAN_DEVIATION: f64 = 1.253_314_137_315_500_3;
 /// assert_eq!(kernelpath::spread(&[1.0, 2.0, 3.0, 4.0, 100.0], None), 1.482_602_218_505_602);
 /// ```
 pub fn spread(y: &[f64], weight: Option<&[f64]>) -> f64 {
-    let weight = |k: usize| weight.map_or(1.0, |weight| weight[k]);
-    let counted: Vec<(f64, f64)> =
-        y.iter().enumerate().map(|(k, y)| (*y, weight(k))).filter(|(y, w)| *w > 0.0 && y.is_finite()).collect();
+    let counted = counted(y, weight);
     let middle = median(counted.clone());
     let deviations: Vec<(f64, f64)> = counted.iter().map(|(y, w)| ((y - middle).abs(), *w)).collect();
     let total: f64 = deviations.iter().map(|(_, w)| w).sum();
@@ -42,6 +44,12 @@ pub fn spread(y: &[f64], weight: Option<&[f64]>) -> f64 {
     let largest = counted.iter().fold(0.0, |largest: f64, (y, _)| largest.max(y.abs()));
     let candidates = [OF_MEDIAN_DEVIATION * median(deviations), OF_MEAN_DEVIATION * mean, largest];
     candidates.into_iter().find(|spread| *spread > 0.0 && spread.is_finite()).unwrap_or(1.0)
+}
+
+/// The finite targets of weight > 0, with their weights.
+fn counted(y: &[f64], weight: Option<&[f64]>) -> Vec<(f64, f64)> {
+    let weight = |k: usize| weight.map_or(1.0, |weight| weight[k]);
+    y.iter().enumerate().map(|(k, y)| (*y, weight(k))).filter(|(y, w)| *w > 0.0 && y.is_finite()).collect()
 }
 
 /// The weighted median of (value, weight); halfway between two values if exactly half of the weight is on either side.
@@ -61,18 +69,45 @@ fn median(mut values: Vec<(f64, f64)>) -> f64 {
     values.last().map_or(0.0, |(value, _)| *value)
 }
 
-/// The power of two nearest to the spread of a task's targets; 1 for labels.
-fn unit(task: &Task) -> f64 {
-    if task.objective.is_classification() {
-        return 1.0;
-    }
-    let spread = spread(&task.y, task.weight.as_deref());
-    // (For targets near the largest or the smallest double, u² must still be finite.)
-    spread.log2().round().clamp(-400.0, 400.0).exp2()
+/// How a task's targets are counted: from `centre`, in units of `unit`. The centre is itself counted in units.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    unit: f64,
+    centre: f64,
 }
 
-/// `task` with targets y/u.
-fn divided(task: &Task, u: f64) -> Task {
+impl Scale {
+    /// That of labels.
+    const NONE: Self = Self { unit: 1.0, centre: 0.0 };
+
+    /// A power of two near the spread of a task's targets, and a whole number of it near their median.
+    pub fn of(task: &Task) -> Self {
+        if task.objective.is_classification() {
+            return Self::NONE;
+        }
+        let weight = task.weight.as_deref();
+        let unit = centre::unit(spread(&task.y, weight));
+        Self { unit, centre: centre::in_units(median(counted(&task.y, weight)), unit) }
+    }
+
+    /// The same centre in the unit that the targets have.
+    pub fn of_centre(self) -> Self {
+        Self { unit: 1.0, centre: self.unit * self.centre }
+    }
+
+    /// A target, or a value, as it is counted.
+    pub fn down(self, value: f64) -> f64 {
+        value / self.unit - self.centre
+    }
+
+    fn up(self, value: f64) -> f64 {
+        (value + self.centre) * self.unit
+    }
+}
+
+/// `task` with targets y/u − c.
+fn scaled(task: &Task, scale: Scale) -> Task {
+    let u = scale.unit;
     // C·w of the loss in the new unit.
     let factor = if task.objective.growth() == 1 { task.c_factor / u } else { task.c_factor };
     let ones = || vec![1.0; task.y.len()];
@@ -82,42 +117,46 @@ fn divided(task: &Task, u: f64) -> Task {
     // Scores count rows as before.
     let score_weight = task.score_weight.clone().or_else(|| task.weight.clone());
     let score_weight = score_weight.or_else(|| (factor != 1.0).then(ones));
-    let y = task.y.iter().map(|y| y / u).collect();
+    let y = task.y.iter().map(|y| scale.down(*y)).collect();
     Task { objective: task.objective.in_unit(u), y, weight, score_weight, c_factor: 1.0, ..task.clone() }
 }
 
-/// Turns a fit of targets y/u into a fit of y.
-fn times(mut fit: PathFit, u: f64, task: &Task) -> PathFit {
+/// Turns a fit of targets y/u − c into a fit of y.
+fn restored(mut fit: PathFit, scale: Scale, task: &Task) -> PathFit {
+    let u = scale.unit;
     fit.objective = task.objective;
     fit.cs.iter_mut().for_each(|c| *c *= task.c_factor);
-    if u == 1.0 {
-        return fit;
-    }
     for record in fit.records.iter_mut().flatten() {
         let Certificate { primal, dual, noise } = record.certificate;
         record.certificate = Certificate { primal: primal * u * u, dual: dual * u * u, noise: noise * u * u };
-        record.b.iter_mut().for_each(|b| *b *= u);
+        record.b.iter_mut().for_each(|b| *b = scale.up(*b));
     }
-    for value in fit.oof.iter_mut().flatten().chain(&mut fit.coef).flatten() {
-        *value *= u;
-    }
+    fit.oof.iter_mut().flatten().chain(&mut fit.at_centre).flatten().for_each(|value| *value = scale.up(*value));
+    fit.coef.iter_mut().flatten().for_each(|coef| *coef *= u);
     for score in fit.scores.iter_mut().flatten() {
         *score *= u.powi(task.objective.growth());
     }
     fit
 }
 
-/// Fits `request` by `fit`, each machine in a unit of its own.
+/// Fits `request` by `fit`, each machine with a unit and a centre of its own.
 pub(crate) fn in_units(request: &Request, fit: impl Fn(&Request) -> Result<Vec<PathFit>>) -> Result<Vec<PathFit>> {
-    let units: Vec<f64> = request.tasks.iter().map(unit).collect();
-    let tasks = request.tasks.iter().zip(&units).map(|(task, u)| divided(task, *u)).collect();
+    let scales: Vec<Scale> = request.tasks.iter().map(Scale::of).collect();
+    let tasks = request.tasks.iter().zip(&scales).map(|(task, scale)| scaled(task, *scale)).collect();
     let fits = fit(&Request { tasks, ..request.clone() })?;
-    Ok(fits.into_iter().zip(units).zip(&request.tasks).map(|((fit, u), task)| times(fit, u, task)).collect())
+    Ok(fits
+        .into_iter()
+        .zip(scales)
+        .zip(&request.tasks)
+        .map(|((fit, scale), task)| restored(fit, scale, task))
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::loss::scalar::Loss;
 
     #[test]
     fn of_normal_targets_it_is_their_standard_deviation() {
@@ -150,5 +189,25 @@ mod tests {
         let (y, twice) = ([1.0, 2.0, 4.0, 9.0], [1.0, 2.0, 2.0, 4.0, 9.0, 9.0, 9.0]);
         assert_eq!(spread(&y, Some(&[1.0, 2.0, 1.0, 3.0])), spread(&twice, None));
         assert_eq!(spread(&y, Some(&[1.0, 0.0, 1.0, 1.0])), spread(&[1.0, 4.0, 9.0], None));
+    }
+
+    #[test]
+    fn targets_keep_their_bits_in_other_units_and_come_near_zero() {
+        let y: Vec<f64> = (0..99).map(|i| 1.7e9 + 86_400.0 * f64::from(i * i % 31)).collect();
+        let near = |y: &[f64]| {
+            let task = Task::new(Loss::Squared, y);
+            scaled(&task, Scale::of(&task)).y
+        };
+        let ours = near(&y);
+        assert!(ours.iter().all(|y| y.abs() <= 4.0), "{ours:?}");
+        for unit in [-200, -3, 5, 200].map(|k| f64::from(k).exp2()) {
+            assert_eq!(near(&y.iter().map(|y| y * unit).collect::<Vec<_>>()), ours);
+        }
+        // Targets around 0 keep theirs.
+        let around: Vec<f64> = (0..9).map(|i| f64::from(i) - 3.7).collect();
+        assert_eq!(near(&around), around.iter().map(|y| y / 4.0).collect::<Vec<_>>());
+        // And labels are no targets.
+        let labels = Task::new(Loss::Hinge, &[-1.0, 1.0, 1.0]);
+        assert_eq!(scaled(&labels, Scale::of(&labels)).y, labels.y);
     }
 }

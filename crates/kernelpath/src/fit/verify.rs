@@ -9,11 +9,13 @@ use crate::fit::check::check_targets;
 use crate::fit::precision::Precision;
 use crate::fit::request::{KernelChoice, Request, Task};
 use crate::fit::run::fit;
+use crate::fit::spread::Scale;
 use crate::kernel::accuracy::KernelError;
 use crate::kernel::definite::{Sign, examination_bytes, examine, is_in_doubt};
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::kernel::tilt::{Tilt, centre_of};
 use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
 use crate::loss::softmax::Softmax;
@@ -65,15 +67,27 @@ pub fn verify(
     control: &Control,
 ) -> Result<Certificate> {
     check_targets(task, x.nrows())?;
+    // Targets are counted from their centre, and so is b: the differences f − y stay as they are.
+    let scale = Scale::of(task).of_centre();
+    let task = &Task { y: task.y.iter().map(|y| scale.down(*y)).collect(), ..task.clone() };
+    let b: Vec<f64> = model.b.iter().map(|b| scale.down(*b)).collect();
+    let model = Returned { b: &b, ..model };
     let rows: Vec<usize> = task.rows.clone().unwrap_or_else(|| (0..x.nrows()).collect());
     let outputs = task.outputs();
     check_length("the intercepts", model.b, outputs)?;
     let length = if let KernelChoice::LowRank(nystrom) = kernel { nystrom.map().nrows() } else { rows.len() };
     check_length("the coefficients", model.coef, length * outputs)?;
     let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
-    let proof = Proof { x, rows: &rows, weight: &weight, task, model, control };
     pool(threads)?.install(|| {
         x.check("X")?;
+        let centre = if let KernelChoice::Exact(kernel) = kernel { centre_of(&kernel, x) } else { Vec::new() };
+        let tilt = Tilt::new(&centre, x, &rows);
+        // The intercepts for rows less the centre.
+        let mut moved = vec![0.0; outputs];
+        tilt.intercepts(model.coef, &mut moved);
+        let b: Vec<f64> = model.b.iter().zip(moved).map(|(b, moved)| b - moved).collect();
+        let model = Returned { b: &b, ..model };
+        let proof = Proof { x, rows: &rows, centre: &centre, tilt: &tilt, weight: &weight, task, model, control };
         match kernel {
             KernelChoice::LowRank(nystrom) => proof.on_landmarks(nystrom, settings, threads),
             KernelChoice::Exact(kernel) => {
@@ -92,6 +106,9 @@ pub fn verify(
 struct Proof<'a> {
     x: &'a Rows<'a>,
     rows: &'a [usize],
+    /// What is subtracted from rows of the linear kernel, and what that does to the kernel matrix.
+    centre: &'a [f64],
+    tilt: &'a Tilt,
     /// C·w of each row.
     weight: &'a [f64],
     task: &'a Task,
@@ -126,12 +143,12 @@ impl Proof<'_> {
 
     /// P of a model on landmarks, and the D of a fit in double precision.
     fn on_landmarks(&self, nystrom: &Nystrom, settings: Settings, threads: usize) -> Result<Certificate> {
-        let Self { x, rows, weight, task, model, control } = *self;
+        let Self { x, rows, weight, task, model, control, .. } = *self;
         let (kernel, points, columns) = (nystrom.kernel(), nystrom.landmarks(), nystrom.columns());
         let coefs: Vec<&[f64]> = model.coef.chunks_exact(nystrom.map().nrows()).collect();
-        let f = expansions((x, rows), (&points, columns), &kernel, &coefs, control)?.concat();
+        let f = expansions((x, rows), (&points, columns), &kernel, None, &coefs, control)?.concat();
         let from = if kernel.shape == Shape::Precomputed { x } else { &points };
-        let at_landmarks = expansions((from, columns), (&points, columns), &kernel, &coefs, control)?;
+        let at_landmarks = expansions((from, columns), (&points, columns), &kernel, None, &coefs, control)?;
         let square: f64 = coefs.iter().zip(&at_landmarks).map(|(coef, f)| dot(coef, f)).sum();
         let losses = match task.objective {
             Objective::Scalar(loss) => losses(loss, &task.y, weight, model.b[0], &f),
@@ -157,11 +174,26 @@ impl Proof<'_> {
 
     /// K times each column.
     fn times(&self, kernel: &KernelFn, columns: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
-        expansions((self.x, self.rows), (self.x, self.rows), kernel, columns, self.control)
+        expansions(
+            (self.x, self.rows),
+            (self.x, self.rows),
+            kernel,
+            Some((self.centre, self.tilt)),
+            columns,
+            self.control,
+        )
     }
 
     fn error(&self, kernel: &KernelFn) -> KernelError {
-        KernelError::new(0.0, &self.rows.iter().map(|&i| kernel.diagonal(self.x, i)).collect::<Vec<_>>())
+        let diagonal = |&i: &usize| match self.centre {
+            [] => kernel.diagonal(self.x, i),
+            centre => centre.iter().enumerate().map(|(j, m)| (self.x.get(i, j) - m).powi(2)).sum(),
+        };
+        let error = KernelError::new(0.0, &self.rows.iter().map(diagonal).collect::<Vec<_>>());
+        match self.tilt.roots() {
+            Some(roots) => KernelError { roots: roots.to_vec(), ..error },
+            None => error,
+        }
     }
 
     fn softmax(&self) -> Softmax {
@@ -177,21 +209,31 @@ fn check_length(what: &'static str, values: &[f64], expected: usize) -> Result<(
 }
 
 /// Σⱼ cⱼ k(x, zⱼ) for each column of coefficients c, at rows `a` of `x`, over rows `b` of `z` (over columns `b` of `x`,
-/// if the kernel is precomputed).
+/// if the kernel is precomputed). With a centre, the kernel is that of rows less the centre.
 fn expansions(
     (x, a): (&Rows, &[usize]),
     (z, b): (&Rows, &[usize]),
     kernel: &KernelFn,
+    centred: Option<(&[f64], &Tilt)>,
     columns: &[&[f64]],
     control: &Control,
 ) -> Result<Vec<Vec<f64>>> {
     let all: Vec<usize> = (0..z.nrows()).collect();
-    let shift = shift_for(kernel, x, z, &all);
-    let blocks = parallel::try_map_with(a.chunks(TILE), |tile: &mut Tile, rows| {
+    let shift = match centred {
+        Some((centre, _)) if !centre.is_empty() && x.as_csr().is_none() => centre.to_vec(),
+        _ => shift_for(kernel, x, z, &all),
+    };
+    let blocks = parallel::try_map_with(a.chunks(TILE).enumerate(), |tile: &mut Tile, (at, rows)| {
         let mut sums = vec![vec![0.0; rows.len()]; columns.len()];
         for (k, others) in b.chunks(TILE).enumerate() {
             control.check()?;
             tile.evaluate(x, rows, z, others, &shift, kernel);
+            if let Some((_, tilt)) = centred {
+                for (i, values) in tile.values.chunks_exact_mut(others.len()).enumerate() {
+                    let entry = |j: usize| tilt.of_entry(at * TILE + i, k * TILE + j);
+                    values.iter_mut().enumerate().for_each(|(j, value)| *value -= entry(j));
+                }
+            }
             for (sums, column) in sums.iter_mut().zip(columns) {
                 let column = &column[k * TILE..k * TILE + others.len()];
                 for (sum, values) in sums.iter_mut().zip(tile.values.chunks_exact(others.len())) {

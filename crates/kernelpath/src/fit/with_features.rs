@@ -100,7 +100,7 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
         Ok(solved.refit.coef.iter().map(of_model).collect())
     }
 
-    fn finish_records(&self, kept: &mut Kept) {
+    fn finish_records(&self, _: &Placed, kept: &mut Kept) {
         for (record, w) in kept.records.iter_mut().zip(&kept.coef) {
             self.uncentre(record, w);
         }

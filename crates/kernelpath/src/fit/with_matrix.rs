@@ -15,6 +15,7 @@ use crate::fit::solved::{Found, SolveAll, Solved, solve_classes};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
+use crate::numeric::simd::dot;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
@@ -34,7 +35,20 @@ fn workers<T: Working>(gram: &Gram<T>, all_threads: bool) -> Workers {
 /// The features that a matrix ZZᵀ was made from, and the landmarks behind them.
 pub(crate) struct Origin<'a, T> {
     pub features: &'a Features<T>,
+    /// What was subtracted from each feature.
+    pub mean: &'a [f64],
     pub nystrom: &'a Nystrom,
+}
+
+impl<T: Working> Origin<'_, T> {
+    /// The weights of the features of a model with coefficients for these units.
+    fn weights(&self, own: &[usize], beta: &[f64]) -> Vec<f64> {
+        let mut w = vec![0.0; self.features.rank()];
+        for (&u, beta) in own.iter().zip(beta).filter(|(_, beta)| **beta != 0.0) {
+            w.iter_mut().zip(self.features.wide_row(u)).for_each(|(w, z)| *w += beta * z);
+        }
+        w
+    }
 }
 
 /// The kernel matrix of all units, on a device.
@@ -89,12 +103,18 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         let (kept, left_out) = solve(in_single)?;
         let records = kept.iter().flat_map(|kept| &kept.records);
         let records = records.chain(left_out.iter().flatten().map(|(record, _)| record));
-        // Single precision may not be enough to get there. Then all is solved once more, in double precision.
+        // Single precision may not be enough to get there. Then all is solved once more, in double precision, as far as the
+        // time allows. Of each model the better one is kept.
         let is_short = |record: &Record| matches!(record.status, Status::Stalled | Status::Inaccurate);
-        if in_single && records.into_iter().any(is_short) {
+        if in_single && records.into_iter().any(is_short) && !control.out_of_time() {
             control.extend(cs.len() * request.problems());
-            let (kept, left_out) = solve(false)?;
-            return Ok((method, kept, left_out));
+            let (again, left_out_again) = solve(false)?;
+            let kept = kept.into_iter().zip(again).map(|(kept, again)| kept.or_better(again)).collect();
+            let better =
+                |(known, other): (LeftOut, LeftOut)| if other.0.is_better_than(&known.0) { other } else { known };
+            let of_c =
+                |(known, other): (Vec<LeftOut>, Vec<LeftOut>)| known.into_iter().zip(other).map(better).collect();
+            return Ok((method, kept, left_out.into_iter().zip(left_out_again).map(of_c).collect()));
         }
         Ok((method, kept, left_out))
     }
@@ -140,13 +160,7 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
             if weight[u] > 0.0 { beta[u] * task.weight(k) / weight[u] } else { 0.0 }
         };
         let to_rows = |beta: &[f64]| place.iter().enumerate().map(|row| share(beta, row)).collect::<Vec<f64>>();
-        let to_landmarks = |beta: &[f64], origin: &Origin<F>| {
-            let mut w = vec![0.0; origin.features.rank()];
-            for (&u, beta) in own.iter().zip(beta).filter(|(_, beta)| **beta != 0.0) {
-                w.iter_mut().zip(origin.features.wide_row(u)).for_each(|(w, z)| *w += beta * z);
-            }
-            origin.nystrom.coefficients(&w)
-        };
+        let to_landmarks = |beta: &[f64], origin: &Origin<F>| origin.nystrom.coefficients(&origin.weights(own, beta));
         let of_model = |beta: &Vec<f64>| match (&self.origin, beta.len()) {
             (Some(origin), 0) => vec![0.0; origin.nystrom.map().nrows() * outputs],
             (None, 0) => vec![0.0; place.len() * outputs],
@@ -154,5 +168,18 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
             (None, _) => beta.chunks_exact(own.len()).flat_map(to_rows).collect(),
         };
         Ok(refit.coef.iter().map(of_model).collect())
+    }
+
+    /// The intercepts become those for rows as they are. (Problems that keep values have these already.)
+    fn finish_records(&self, placed: &Placed, kept: &mut Kept) {
+        let tilt = self.gram.tilt.part(&placed.own);
+        for (record, coef) in kept.records.iter_mut().zip(&kept.coef) {
+            tilt.intercepts(coef, &mut record.b);
+            if let Some(origin) = &self.origin
+                && !coef.is_empty()
+            {
+                record.b[0] -= dot(&origin.weights(&placed.own, coef), origin.mean);
+            }
+        }
     }
 }

@@ -13,7 +13,8 @@ pub(crate) type EachPanel<'a> = &'a mut dyn FnMut(usize, &[f64]) -> Result<()>;
 /// What a device does for kernels between rows. All is in double precision. Squared distances are sums of squared
 /// differences, so that near rows lose no digits, and k(x, z) = k(z, x) to the last bit.
 pub(crate) trait Kernels: Send + Sync {
-    /// The kernel between rows `a` of `x` and rows `b` of `z`, in panels of whole rows.
+    /// The kernel between rows `a` of `x` and rows `b` of `z`, in panels of whole rows. Dense rows are taken less a
+    /// `centre`, unless that is empty.
     #[allow(clippy::too_many_arguments)]
     fn panels(
         &self,
@@ -22,6 +23,7 @@ pub(crate) trait Kernels: Send + Sync {
         z: &Rows,
         b: &[usize],
         kernel: &KernelFn,
+        centre: &[f64],
         control: &Control,
         each: EachPanel,
     ) -> Result<()>;

@@ -2,10 +2,12 @@
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::accuracy::KernelError;
 use crate::kernel::elsewhere::Kernels;
 use crate::kernel::pairs::Pairs;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::kernel::tile::{TILE, Tile, chunk, shift_for};
+use crate::kernel::tilt::Tilt;
 use crate::numeric::cholesky::Cholesky;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
 use crate::numeric::memory::{Shortage, has_room, zeroed};
@@ -34,6 +36,8 @@ pub struct Gram<T> {
     pub(crate) shift: f64,
     /// The matrix on a device, where its products run.
     pub(crate) remote: Option<Box<dyn Remote>>,
+    /// What the centre of the rows did to the matrix.
+    pub(crate) tilt: Tilt,
 }
 
 /// Padded length of vectors over n rows.
@@ -78,22 +82,27 @@ impl<T: Entry> Gram<T> {
         if kernel.shape == Shape::Precomputed {
             return Self::copy(x, rows, control);
         }
-        pooled(0, || Self::in_tiles(x, rows, kernel, pairs, control))
+        pooled(0, || Self::in_tiles(x, rows, kernel, &[], pairs, control))
     }
 
-    /// As [`compute`](Self::compute), by a device if there is one.
+    /// As [`compute`](Self::compute), by a device if there is one, and with rows less a `centre` unless that is empty.
     pub(crate) fn compute_on(
         kernels: Option<&dyn Kernels>,
         x: &Rows,
         rows: &[usize],
         kernel: &KernelFn,
+        centre: &[f64],
         pairs: Option<&Pairs>,
         control: &Control,
     ) -> Result<Self> {
         let Some(kernels) = kernels.filter(|_| kernel.shape != Shape::Precomputed) else {
-            return Self::compute(x, rows, kernel, pairs, control);
+            if kernel.shape == Shape::Precomputed {
+                return Self::copy(x, rows, control);
+            }
+            return pooled(0, || Self::in_tiles(x, rows, kernel, centre, pairs, control));
         };
         let (mut gram, n) = (Self::zeros(rows.len())?, rows.len());
+        let tilt = Tilt::new(centre, x, rows);
         let (stride, exact_diagonal) = (gram.stride, kernel.shape.is_shift_invariant());
         control.begin(Phase::Kernel, n);
         let Self { values: target, residues, .. } = &mut gram;
@@ -101,7 +110,7 @@ impl<T: Entry> Gram<T> {
             control.check_time(COMPLETE, n)?;
             for (i, values) in (first..).zip(panel.chunks_exact(n)) {
                 for (j, &value) in values.iter().enumerate() {
-                    let value = if i == j && exact_diagonal { 1.0 } else { value };
+                    let value = if i == j && exact_diagonal { 1.0 } else { value - tilt.of_entry(i, j) };
                     let stored = T::narrow(value);
                     if !stored.wide().is_finite() {
                         return Err(overflow::<T>(rows[i], rows[j], value));
@@ -115,13 +124,23 @@ impl<T: Entry> Gram<T> {
             control.advance(panel.len() / n);
             Ok(())
         };
-        kernels.panels(x, rows, x, rows, kernel, control, &mut store)?;
+        kernels.panels(x, rows, x, rows, kernel, centre, control, &mut store)?;
+        gram.tilt = tilt;
         Ok(gram)
     }
 
-    fn in_tiles(x: &Rows, rows: &[usize], kernel: &KernelFn, pairs: Option<&Pairs>, control: &Control) -> Result<Self> {
+    fn in_tiles(
+        x: &Rows,
+        rows: &[usize],
+        kernel: &KernelFn,
+        centre: &[f64],
+        pairs: Option<&Pairs>,
+        control: &Control,
+    ) -> Result<Self> {
         let mut gram = Self::zeros(rows.len())?;
-        let shift = shift_for(kernel, x, x, rows);
+        let is_shifted = !centre.is_empty() && x.as_csr().is_none();
+        let shift = if is_shifted { centre.to_vec() } else { shift_for(kernel, x, x, rows) };
+        let tilt = Tilt::new(centre, x, rows);
         let blocks = rows.len().div_ceil(TILE);
         let tiles: Vec<(usize, usize)> = (0..blocks).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let known = pairs.map(|pairs| pairs.of(x, rows, kernel.shape, tiles.len()));
@@ -151,9 +170,10 @@ impl<T: Entry> Gram<T> {
                 for j in 0..b.len() {
                     let same = ti == tj && i == j;
                     let exact_diagonal = same && kernel.shape.is_shift_invariant();
-                    let value = if exact_diagonal { 1.0 } else { tile.values[i * b.len() + j] };
-                    let stored = T::narrow(value);
                     let (row, column) = (ti * TILE + i, tj * TILE + j);
+                    let value = tile.values[i * b.len() + j] - tilt.of_entry(row, column);
+                    let value = if exact_diagonal { 1.0 } else { value };
+                    let stored = T::narrow(value);
                     // SAFETY: both positions lie in the n × stride buffers, and only the task of this
                     // unordered pair of tiles writes to them.
                     unsafe {
@@ -170,6 +190,7 @@ impl<T: Entry> Gram<T> {
             control.advance(1);
             Ok(())
         })?;
+        gram.tilt = tilt;
         Ok(gram)
     }
 
@@ -224,6 +245,7 @@ impl<T: Entry> Gram<T> {
                 at += run.len();
             }
         }
+        part.tilt = self.tilt.part(rows);
         Ok(part)
     }
 
@@ -233,7 +255,7 @@ impl<T: Entry> Gram<T> {
         let length = n.checked_mul(stride).ok_or_else(failed)?;
         let values = zeroed(length).ok_or_else(failed)?;
         let residues = if T::IS_ROUGH { zeroed(length).ok_or_else(failed)? } else { Vec::new() };
-        Ok(Self { n, stride, values, residues, shift: 0.0, remote: None })
+        Ok(Self { n, stride, values, residues, shift: 0.0, remote: None, tilt: Tilt::default() })
     }
 
     /// The matrix as a device takes it.
@@ -250,6 +272,15 @@ impl<T: Entry> Gram<T> {
     /// Largest error that storing an entry made, relative to the entry.
     pub(crate) fn storage_error() -> f64 {
         if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 }
+    }
+
+    /// How well the matrix is known.
+    pub(crate) fn error(&self) -> KernelError {
+        let error = KernelError::new(Self::storage_error(), &self.diagonal()[..self.n]).with_shift(self.shift);
+        match self.tilt.roots() {
+            Some(roots) => KernelError { roots: roots.to_vec(), ..error },
+            None => error,
+        }
     }
 
     /// Row `i` as it is stored, padded with zeros to [`padded`] length.

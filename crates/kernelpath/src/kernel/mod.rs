@@ -11,6 +11,8 @@ pub(crate) mod gram;
 pub(crate) mod operator;
 pub(crate) mod pairs;
 pub(crate) mod pivoted;
+pub(crate) mod plane;
 pub(crate) mod products;
 pub(crate) mod shape;
 pub(crate) mod tile;
+pub(crate) mod tilt;

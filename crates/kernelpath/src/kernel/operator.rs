@@ -1,7 +1,6 @@
 //! K as an operator that multiplies vectors. The kernel matrix is one; low-rank features Z with K = ZZᵀ are another.
 
 use crate::error::Result;
-use crate::kernel::accuracy::KernelError;
 use crate::kernel::gram::Gram;
 use crate::kernel::pivoted::LowRank;
 use crate::numeric::cholesky::Working;
@@ -22,6 +21,8 @@ pub(crate) trait Operator: Sync {
     fn shift(&self) -> f64;
     /// Per row, the number that errors of products are proportional to.
     fn roots(&self) -> Vec<f64>;
+    /// The intercepts for rows as they are given: see [`Tilt::intercepts`](crate::kernel::tilt::Tilt::intercepts).
+    fn given_intercepts(&self, _coef: &[f64], _b: &mut [f64]) {}
     /// K·B in working precision: for a step, which the next one corrects.
     fn apply(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>>;
     /// F with FFᵀ ≈ K, of at most `rank` columns, the important ones first.
@@ -46,7 +47,7 @@ impl<T: Working> Operator for Gram<T> {
     }
 
     fn errors(&self, b: &[&[f64]], _: &Control) -> Result<Vec<f64>> {
-        let error = KernelError::new(Self::storage_error(), &self.diagonal()[..self.n()]);
+        let error = self.error();
         Ok(b.iter().map(|beta| error.of_product(beta)).collect())
     }
 
@@ -55,7 +56,11 @@ impl<T: Working> Operator for Gram<T> {
     }
 
     fn roots(&self) -> Vec<f64> {
-        KernelError::new(0.0, &self.diagonal()[..self.n()]).roots
+        self.error().roots
+    }
+
+    fn given_intercepts(&self, coef: &[f64], b: &mut [f64]) {
+        self.tilt.intercepts(coef, b);
     }
 
     fn apply(&self, b: &[&[f64]], control: &Control) -> Result<Vec<Vec<f64>>> {

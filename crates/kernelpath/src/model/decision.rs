@@ -6,6 +6,7 @@ use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::evaluate::{kernel_flops, kernel_times};
+use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::numeric::threads::{are_few, pooled_if_worth};
 use crate::observe::Control;
@@ -98,6 +99,9 @@ pub fn decision(
     }
     if support == 0 || machines == 0 {
         return Ok(intercepts.repeat(x.nrows()));
+    }
+    if kernel.shape == Shape::Linear {
+        return Plane::new(vectors, coef, intercepts, None).decision(x, hardware.threads);
     }
     let flops = kernel_flops(x, vectors, machines);
     let device = if are_few(flops) { None } else { hardware.device.open().ok() };

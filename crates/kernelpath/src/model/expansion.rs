@@ -5,6 +5,7 @@ use faer::{Mat, MatRef};
 use crate::data::rows::{Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
+use crate::kernel::plane::{Centre, Plane};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::decision::decision;
 use crate::observe::Control;
@@ -21,6 +22,9 @@ pub(crate) struct Expansion {
     width: usize,
     coef: Mat<f64>,
     intercepts: Vec<f64>,
+    centre: Option<Centre>,
+    /// The functions as planes, if the kernel is linear.
+    plane: Option<Plane>,
 }
 
 impl Expansion {
@@ -33,7 +37,35 @@ impl Expansion {
         coef: Mat<f64>,
         intercepts: Vec<f64>,
     ) -> Self {
-        Self { kernel, vectors, columns, width, coef, intercepts }
+        let mut expansion = Self { kernel, vectors, columns, width, coef, intercepts, centre: None, plane: None };
+        expansion.plane = expansion.as_plane();
+        expansion
+    }
+
+    /// With the point that the rows of a linear kernel were centred at, and the values there, which the intercepts follow
+    /// from. Other kernels are not centred.
+    pub fn centred(mut self, centre: Option<Centre>) -> Self {
+        if self.kernel.shape == Shape::Linear && centre.is_some() {
+            self.centre = centre;
+            self.plane = self.as_plane();
+            self.intercepts = self.plane.as_ref().map_or(self.intercepts, Plane::intercepts);
+        }
+        self
+    }
+
+    fn as_plane(&self) -> Option<Plane> {
+        let Self { kernel, vectors, coef, intercepts, centre, .. } = self;
+        let plane = || Plane::new(&vectors.view(), coef.as_ref(), intercepts, centre.as_ref());
+        (kernel.shape == Shape::Linear).then(plane)
+    }
+
+    pub fn centre(&self) -> Option<&Centre> {
+        self.centre.as_ref()
+    }
+
+    /// The functions as planes, if the kernel is linear.
+    pub fn plane(&self) -> Option<&Plane> {
+        self.plane.as_ref()
     }
 
     /// The kernel with its bandwidth.
@@ -74,6 +106,9 @@ impl Expansion {
     pub fn values_by(&self, x: &Rows, columns: &[usize], width: usize, hardware: Hardware) -> Result<Vec<f64>> {
         if x.ncols() != width {
             return Err(Error::Features { got: x.ncols(), expected: width });
+        }
+        if let Some(plane) = &self.plane {
+            return plane.decision(x, hardware.threads);
         }
         let control = Control::default();
         let of = |x: &Rows| {

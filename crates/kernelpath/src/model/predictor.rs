@@ -5,6 +5,7 @@ use faer::{Mat, MatRef};
 use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
+use crate::kernel::plane::{Centre, Plane};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::arrangement::Arrangement;
 use crate::model::expansion::Expansion;
@@ -110,6 +111,31 @@ impl Predictor {
         }
         let expansion = Expansion::new(kernel, (vectors, support), width, coef, intercepts);
         Ok(Self { expansion, scaling: None, outputs })
+    }
+
+    /// With the point that the rows of a linear kernel were centred at, and the values of the functions there: the
+    /// intercepts follow from them.
+    pub fn centred(self, centre: Option<Centre>) -> Result<Self> {
+        if let Some(centre) = &centre {
+            let lengths = [
+                ("the centre", centre.point.len(), self.width(), "one number a column"),
+                ("the values at the centre", centre.values.len(), self.n_values(), "one a function"),
+            ];
+            if let Some(&(what, got, expected, why)) = lengths.iter().find(|(_, got, expected, _)| got != expected) {
+                return Err(Error::Length { what, got, expected, why });
+            }
+        }
+        Ok(Self { expansion: self.expansion.centred(centre), ..self })
+    }
+
+    /// Where the rows of a linear kernel were centred, if they were.
+    pub fn centre(&self) -> Option<&Centre> {
+        self.expansion.centre()
+    }
+
+    /// The functions as planes, if the kernel is linear.
+    pub fn plane(&self) -> Option<&Plane> {
+        self.expansion.plane()
     }
 
     /// The kernel with its bandwidth.

@@ -1,5 +1,6 @@
 //! Numbers, memory and threads: what every other layer is built on.
 
+pub(crate) mod centre;
 pub(crate) mod cholesky;
 pub(crate) mod conjugate_gradients;
 pub(crate) mod design;

@@ -16,7 +16,9 @@ use crate::error::{Error, Result};
 use crate::kernel::definite::{Sign, examine, is_in_doubt};
 use crate::kernel::feature_map::Map;
 use crate::kernel::gram::Gram;
+use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
+use crate::kernel::tilt::largest_root;
 use crate::numeric::eigen::{eigen, eigen_bytes};
 use crate::numeric::memory;
 use crate::nystrom::build::LowRank;
@@ -200,12 +202,27 @@ impl Nystrom {
         (0..self.map.nrows()).map(dot).collect()
     }
 
-    /// How far each feature may be from its exact value: one standard error. It comes from rounding in the kernel, and
-    /// in its product with M, whose columns have length 1/√λ.
-    pub(crate) fn feature_errors(&self) -> Vec<f64> {
-        let roundings = (4.0 + (self.map.nrows() as f64).sqrt()) * f64::EPSILON * self.largest_root;
+    /// How far each feature may be from its exact value: one standard error. It comes from rounding in the kernel between
+    /// a landmark and a row x, whose √k(x, x) is at most `of_rows`, and in its product with M, whose columns have length
+    /// 1/√λ.
+    pub(crate) fn feature_errors(&self, of_rows: f64) -> Vec<f64> {
+        let roundings = (4.0 + (self.map.nrows() as f64).sqrt()) * f64::EPSILON * self.largest_root * of_rows;
         let error = |lambda: &f64| if *lambda > 0.0 { roundings / lambda.sqrt() } else { 0.0 };
         self.approximation.spectrum.iter().map(error).collect()
+    }
+
+    /// The largest √k(x, x) of some rows; of a precomputed kernel, of the landmarks.
+    pub(crate) fn largest_root(&self, x: &Rows, rows: &[usize], centre: &[f64]) -> f64 {
+        match self.kernel.shape {
+            shape if shape.is_shift_invariant() => 1.0,
+            Shape::Precomputed => self.largest_root,
+            _ => largest_root(&self.kernel, x, rows, centre),
+        }
+    }
+
+    /// With the linear kernel, features are linear functions of the rows: these, of rows less a centre.
+    pub(crate) fn plane(&self, centre: &[f64]) -> Plane {
+        Plane::new(&self.landmarks.view(), self.map.as_ref(), &vec![0.0; self.rank()], None).moved(centre)
     }
 
     /// Bytes that finding the landmarks and their map took at its peak.

@@ -13,7 +13,8 @@ use crate::error::{Error, Limit, Result, human};
 use crate::kernel::elsewhere::Kernels;
 use crate::kernel::evaluate::kernel_flops;
 use crate::kernel::feature_map::{MAPPED_ROWS, Map};
-use crate::kernel::gram::Gram;
+use crate::kernel::gram::{Gram, overflow};
+use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Design;
@@ -24,7 +25,7 @@ use crate::numeric::parallel;
 use crate::numeric::remote::{Remote, Stored};
 use crate::numeric::threads::{pooled, pooled_if_worth};
 use crate::nystrom::approximation::{Nystrom, bytes_to_find};
-use crate::observe::Control;
+use crate::observe::{Control, Phase};
 
 /// Where the features are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,17 +116,20 @@ impl<T: Entry> Features<T> {
         let rows: Vec<usize> = (0..x.nrows()).collect();
         pooled(0, || {
             x.check("X")?;
-            Self::of_rows(nystrom, x, &rows, storage, None, control)
+            Self::of_rows(nystrom, x, &rows, storage, None, &[], control)
         })
     }
 
-    /// The features of these rows of `x`, in their order, by a device if there is one. `x` is checked already.
+    /// The features of these rows of `x`, in their order, by a device if there is one. `x` is checked already. With a
+    /// centre, which only the linear kernel may have, they are φ(x) − φ(m), computed from x − m: that saves the digits of
+    /// rows far from 0.
     pub(crate) fn of_rows(
         nystrom: &Nystrom,
         x: &Rows,
         rows: &[usize],
         storage: Storage,
         kernels: Option<&dyn Kernels>,
+        centre: &[f64],
         control: &Control,
     ) -> Result<Self> {
         if x.ncols() != nystrom.width() {
@@ -141,10 +145,15 @@ impl<T: Entry> Features<T> {
         };
         let mut features = Self { n, rank, values, errors: Vec::new(), remote: None };
         let (values, residues) = features.parts_mut();
-        nystrom.as_map().fill_on(kernels, x, rows, values, residues, control)?;
+        if centre.is_empty() {
+            nystrom.as_map().fill_on(kernels, x, rows, values, residues, control)?;
+        } else {
+            fill_by(&nystrom.plane(centre), x, rows, (values, residues), control)?;
+        }
         let stored = if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 } + (rank as f64).sqrt() * f64::EPSILON;
         let error = |(error, largest): (f64, f64)| error + stored * largest;
-        features.errors = nystrom.feature_errors().into_iter().zip(features.largest()).map(error).collect();
+        let errors = nystrom.feature_errors(nystrom.largest_root(x, rows, centre));
+        features.errors = errors.into_iter().zip(features.largest()).map(error).collect();
         Ok(features)
     }
 
@@ -305,6 +314,34 @@ impl<T: Entry> Features<T> {
             },
         }
     }
+}
+
+/// Writes the values of planes at some rows, one plane a feature.
+fn fill_by<T: Entry>(
+    plane: &Plane,
+    x: &Rows,
+    rows: &[usize],
+    (values, residues): (&mut [T], &mut [i16]),
+    control: &Control,
+) -> Result<()> {
+    let width = MAPPED_ROWS * plane.weights().ncols();
+    control.begin(Phase::Kernel, rows.len().div_ceil(MAPPED_ROWS));
+    let mut none: Vec<&mut [i16]> = Vec::new();
+    none.resize_with(rows.len().div_ceil(MAPPED_ROWS), Default::default);
+    let residues = if residues.is_empty() { none } else { residues.chunks_mut(width).collect() };
+    let blocks = rows.chunks(MAPPED_ROWS).zip(values.chunks_mut(width)).zip(residues);
+    parallel::try_for_each(blocks, |((rows, values), residues)| {
+        control.check()?;
+        let wide = plane.values_at(x, rows);
+        if let Some(at) = wide.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
+            let rank = plane.weights().ncols();
+            return Err(overflow::<T>(rows[at / rank], at % rank, wide[at]));
+        }
+        values.iter_mut().zip(&wide).for_each(|(value, wide)| *value = T::narrow(*wide));
+        residues.iter_mut().zip(&wide).zip(&*values).for_each(|((r, wide), value)| *r = residue(*wide, *value));
+        control.advance(1);
+        Ok(())
+    })
 }
 
 fn zeroed_features<T: Entry>((rows, rank): (usize, usize), could_spill: bool) -> Result<Vec<T>> {

@@ -2,12 +2,14 @@
 //!
 //! With ρ = 1/(2C), G = (K + ρI)⁻¹ = U(Λ + ρ)⁻¹Uᵀ and H = G − G11ᵀG / 1ᵀG1, the solution on all rows is
 //! β = Hy, b = 1ᵀGy / 1ᵀG1. Holding out the rows F leaves the system of the others, which is the same as changing
-//! y on F until β is 0 there: y − z with z = H_FF⁻¹β_F. And z is the held-out residual.
+//! y on F until β is 0 there: y − z with z = H_FF⁻¹β_F. And z is the held-out residual. A model whose certificate is short
+//! is refined from the residual of its equations.
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 use std::sync::Arc;
 
+use crate::certify::ledger::Taken;
 use crate::certify::record::{Outcome, Status};
 use crate::device::{Decomposition, Device};
 use crate::error::Result;
@@ -41,7 +43,15 @@ pub(crate) struct Fitted {
     held_out: Vec<usize>,
     beta: Vec<f64>,
     b: f64,
+    /// Kβ as the certificate recomputed it; empty before that.
+    f: Vec<f64>,
 }
+
+/// How often a model whose certificate is short is solved: at first, and then refined.
+const CLOSED_FORM_ATTEMPTS: usize = 3;
+
+/// A refinement that moves β by more than this share of its size does not refine: the basis is too rough.
+const LARGEST_REFINEMENT: f64 = 0.1;
 
 const SOLVED: Outcome = Outcome { status: Status::Converged, steps: 1 };
 
@@ -87,12 +97,19 @@ impl<'a> ClosedForm<'a> {
 
     /// The model without each set of rows; an empty set gives the model of all rows.
     fn without(&self, c: f64, sets: &[&[usize]]) -> Result<Vec<(Vec<f64>, f64)>> {
-        let (at, y) = (self.at(c)?, &self.centred);
-        let (full, _) = self.models(&at, std::slice::from_ref(y))?.remove(0);
+        let mut models = self.of_targets(c, &self.centred, sets)?;
+        models.iter_mut().for_each(|(_, b)| *b += self.mean);
+        Ok(models)
+    }
+
+    /// The model of these targets without each set of rows.
+    fn of_targets(&self, c: f64, y: &[f64], sets: &[&[usize]]) -> Result<Vec<(Vec<f64>, f64)>> {
+        let at = self.at(c)?;
+        let (full, _) = self.models(&at, &[y.to_vec()])?.remove(0);
         let mut targets = Vec::with_capacity(sets.len());
         for set in sets {
             self.control.check()?;
-            let mut changed = y.clone();
+            let mut changed = y.to_vec();
             if !set.is_empty() {
                 for (&row, residual) in set.iter().zip(self.residuals(&at, &full, set)?) {
                     changed[row] -= residual;
@@ -101,13 +118,39 @@ impl<'a> ClosedForm<'a> {
             targets.push(changed);
         }
         let mut models = self.models(&at, &targets)?;
-        for ((beta, b), set) in models.iter_mut().zip(sets) {
-            *b += self.mean;
+        for ((beta, _), set) in models.iter_mut().zip(sets) {
             for &row in *set {
                 beta[row] = 0.0;
             }
         }
         Ok(models)
+    }
+
+    /// Adds what is missing of a model, from the residual of its equations at the f that the certificate recomputed: the
+    /// eigenvectors are right to rounding times the largest eigenvalue, which is not little beside a small ρ.
+    ///
+    /// ```text
+    /// (K + ρI)β + b = y on the rows that are not held out,     Σβ = 0
+    /// ```
+    fn refine(&self, c: f64, fitted: &mut Fitted) -> Result<()> {
+        let Fitted { held_out, beta, b, f } = fitted;
+        let mut counts = vec![true; beta.len()];
+        held_out.iter().for_each(|&row| counts[row] = false);
+        let trained = counts.iter().filter(|counts| **counts).count().max(1) as f64;
+        let surplus = beta.iter().sum::<f64>() / trained;
+        let centred_b = *b - self.mean;
+        let residual: Vec<f64> = (0..beta.len())
+            .map(|i| if counts[i] { self.centred[i] - f[i] - centred_b - 0.5 / c * beta[i] } else { 0.0 })
+            .collect();
+        let (change, shift) = self.of_targets(c, &residual, &[&held_out[..]])?.remove(0);
+        let largest = |values: &[f64]| values.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
+        if largest(&change) <= LARGEST_REFINEMENT * largest(beta) && shift.is_finite() {
+            for ((beta, change), counts) in beta.iter_mut().zip(change).zip(counts) {
+                *beta += if counts { change - surplus } else { 0.0 };
+            }
+            *b += shift;
+        }
+        Ok(())
     }
 
     /// z = H_FF⁻¹β_F for the rows F of a set.
@@ -137,17 +180,21 @@ impl Engine for ClosedForm<'_> {
 
     fn constants(&mut self) -> Result<Vec<Fitted>> {
         let zeros = vec![0.0; self.centred.len()];
-        let constant = |set: &Vec<usize>| Fitted { held_out: set.clone(), beta: zeros.clone(), b: self.mean };
+        let constant =
+            |set: &Vec<usize>| Fitted { held_out: set.clone(), beta: zeros.clone(), b: self.mean, f: Vec::new() };
         Ok(self.held_out.iter().map(constant).collect())
     }
 
     /// No start is needed.
     fn start(&self, past: &[(f64, &Fitted)], _: f64) -> Fitted {
-        past[0].1.clone()
+        Fitted { f: Vec::new(), ..past[0].1.clone() }
     }
 
     fn solve(&mut self, jobs: &mut [Job<Fitted>], _: Goal) -> Result<()> {
         each_c(jobs, |c, fitted| {
+            if fitted.iter().all(|fitted| !fitted.f.is_empty()) {
+                return fitted.iter_mut().try_for_each(|fitted| self.refine(c, fitted));
+            }
             let sets: Vec<&[usize]> = fitted.iter().map(|fitted| &fitted.held_out[..]).collect();
             let models = self.without(c, &sets)?;
             fitted.iter_mut().zip(models).for_each(|(fitted, (beta, b))| (fitted.beta, fitted.b) = (beta, b));
@@ -163,9 +210,18 @@ impl Engine for ClosedForm<'_> {
         (fitted.beta.clone(), vec![fitted.b])
     }
 
+    fn take(&self, fitted: &mut Fitted, _: f64, f: &[f64], _: &[f64]) -> Option<Taken> {
+        fitted.f = f.to_vec();
+        None
+    }
+
+    fn attempts(&self) -> usize {
+        CLOSED_FORM_ATTEMPTS
+    }
+
     fn leave_out(&mut self, c: f64, _: &Whole, _: &LeftOutRows, units: &[usize]) -> Result<Vec<Fitted>> {
         let sets: Vec<&[usize]> = units.iter().map(std::slice::from_ref).collect();
-        let fitted = |(beta, b)| Fitted { held_out: Vec::new(), beta, b };
+        let fitted = |(beta, b)| Fitted { held_out: Vec::new(), beta, b, f: Vec::new() };
         Ok(self.without(c, &sets)?.into_iter().map(fitted).collect())
     }
 }

@@ -95,7 +95,7 @@ fn kernel_values_follow_their_formulas() {
                         got.extend_from_slice(values);
                         Ok(())
                     };
-                    kernels.panels(&x_rows, &a, &z_rows, &b, &kernel, &control, &mut each).unwrap();
+                    kernels.panels(&x_rows, &a, &z_rows, &b, &kernel, &[], &control, &mut each).unwrap();
                     assert_eq!(got.len(), a.len() * b.len(), "{what}");
                     for (row, &i) in got.chunks(b.len()).zip(&a) {
                         for (value, &j) in row.iter().zip(&b) {
@@ -136,7 +136,7 @@ fn kernels_are_symmetric_to_the_last_bit_and_keep_the_digits_of_near_rows() {
                     k.extend_from_slice(values);
                     Ok(())
                 };
-                kernels.panels(&rows, &all, &rows, &all, &kernel, &control, &mut each).unwrap();
+                kernels.panels(&rows, &all, &rows, &all, &kernel, &[], &control, &mut each).unwrap();
                 assert!((0..n).all(|i| (0..n).all(|j| k[i * n + j] == k[j * n + i])), "{name} {shape:?}");
                 let diagonal = (0..n).all(|i| k[i * n + i] == 1.0);
                 assert!(diagonal || !shape.is_shift_invariant(), "{name} {shape:?}");
@@ -150,7 +150,7 @@ fn kernels_are_symmetric_to_the_last_bit_and_keep_the_digits_of_near_rows() {
             near = values[0];
             Ok(())
         };
-        kernels.panels(&rows, &[0], &rows, &[1], &kernel, &control, &mut each).unwrap();
+        kernels.panels(&rows, &[0], &rows, &[1], &kernel, &[], &control, &mut each).unwrap();
         let want = naive(&x, 0, &x, 1, &kernel);
         assert!(want > 1e-6 && want < 0.99 && (near - want).abs() <= 1e-12, "{name}: {near} is not {want}");
     }
@@ -172,7 +172,7 @@ fn precomputed_values_are_taken_as_they_are() {
             Ok(())
         };
         let x = Rows::from(&x);
-        kernels.panels(&x, &[3, 1], &none.view(), &[7, 14], &kernel, &control, &mut each).unwrap();
+        kernels.panels(&x, &[3, 1], &none.view(), &[7, 14], &kernel, &[], &control, &mut each).unwrap();
         assert_eq!(rows, [(0, vec![157.0, 164.0]), (1, vec![57.0, 64.0])], "{name}");
     }
 }
@@ -208,10 +208,10 @@ fn an_error_of_the_receiver_and_an_interruption_end_the_panels() {
             control.cancel();
             Ok(())
         };
-        let ended = device.panels(&rows, &all, &rows, &all, &kernel, &control, &mut each);
+        let ended = device.panels(&rows, &all, &rows, &all, &kernel, &[], &control, &mut each);
         assert_eq!((ended, calls), (Err(Error::Interrupted), 1));
         let mut each = |_: usize, _: &[f64]| Err(Error::NoLoss);
-        let ended = device.panels(&rows, &all, &rows, &all, &kernel, &Control::default(), &mut each);
+        let ended = device.panels(&rows, &all, &rows, &all, &kernel, &[], &Control::default(), &mut each);
         assert_eq!(ended, Err(Error::NoLoss));
         let coef = Mat::<f64>::zeros(80, 1);
         let ended = Kernels::times(&device, &rows, &all, &rows, coef.as_ref(), &kernel, &control);

@@ -68,6 +68,8 @@ struct Between<'a, L: Launcher> {
     panels: Vec<Range<usize>>,
     kept: Vec<OnDevice<L>>,
     sparse: bool,
+    /// What is subtracted from dense rows.
+    shift: Vec<f64>,
     /// Columns of coefficients that the kernel is multiplied with.
     machines: usize,
 }
@@ -79,13 +81,15 @@ impl<'a, L: Launcher> Between<'a, L> {
         x: &'a Rows,
         z: &'a Rows,
         b: &'a [usize],
+        centre: &[f64],
         machines: usize,
     ) -> Result<Self> {
         check_size(b.len())?;
         check_size(x.ncols())?;
         let sparse = x.as_csr().or(z.as_csr()).is_some();
         let (panels, kept) = (Vec::new(), Vec::new());
-        let mut between = Self { machine, kernel, x, z, b, panels, kept, sparse, machines };
+        let shift = if centre.is_empty() { vec![0.0; x.ncols()] } else { centre.to_vec() };
+        let mut between = Self { machine, kernel, x, z, b, panels, kept, sparse, shift, machines };
         let longest_row = (0..x.nrows()).map(|i| entries_of(x, i)).max().unwrap_or(0);
         let of_pair = between.flops_beside_entries() + between.flops_of_entry() * longest_row as f64;
         between.panels = between.panels_of(z, b, usize::MAX, |j| of_pair + between.flops_to_merge(&[j]));
@@ -184,9 +188,8 @@ impl<'a, L: Launcher> Between<'a, L> {
         let p = rows.ncols();
         if !self.sparse {
             let mut values = memory::zeros::<f64>(numbers.len() * p, "rows on their way to a device")?;
-            let shift = vec![0.0; p];
             for (&i, row) in numbers.iter().zip(values.chunks_mut(p.max(1))) {
-                rows.copy_row(i, &shift, row);
+                rows.copy_row(i, &self.shift, row);
             }
             return Ok(OnDevice::Dense(self.machine.upload(&values)?));
         }
@@ -241,6 +244,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
         z: &Rows,
         b: &[usize],
         kernel: &KernelFn,
+        centre: &[f64],
         control: &Control,
         each: EachPanel,
     ) -> Result<()> {
@@ -254,7 +258,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
         if b.is_empty() {
             return Ok(());
         }
-        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, b, 0)?, Pace::default());
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, b, centre, 0)?, Pace::default());
         for rows in between.panels_of_x(a) {
             control.check()?;
             let m = rows.len();
@@ -293,7 +297,7 @@ impl<L: Launcher> Kernels for Accelerator<L> {
         }
         let precomputed = kernel.shape == Shape::Precomputed;
         let all: Vec<usize> = if precomputed { Vec::new() } else { (0..n).collect() };
-        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, &all, machines)?, Pace::default());
+        let (between, mut pace) = (Between::new(&self.machine, kernel, x, z, &all, &[], machines)?, Pace::default());
         let coefficients: Vec<f64> =
             coef.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).collect();
         let coefficients = self.machine.upload(&coefficients)?;
@@ -354,7 +358,7 @@ mod tests {
                 (Rows::from(&square), Rows::from(&x), &all[..600], &all[..0], Shape::Precomputed),
             ] {
                 let kernel = KernelFn::new(shape, 1.0).unwrap();
-                let between = Between::new(&device.machine, &kernel, &x, &z, b, machines).unwrap();
+                let between = Between::new(&device.machine, &kernel, &x, &z, b, &[], machines).unwrap();
                 let panels = between.panels_of_x(a);
                 let (longest, of_kernel) = if b.is_empty() { (3000, 0) } else { (between.longest(), 3 * 2 + 30) };
                 assert_eq!(panels.iter().map(Range::len).sum::<usize>(), a.len());
@@ -386,7 +390,7 @@ mod tests {
         let values = vec![1.0; columns.len()];
         let rows = Rows::from(Csr::new(p, &start[..], &columns[..], &values[..]).unwrap());
         let (all, kernel): (Vec<usize>, _) = ((0..n).collect(), KernelFn::new(Shape::Rbf, 1.0).unwrap());
-        let between = Between::new(&device.machine, &kernel, &rows, &rows, &all, 0).unwrap();
+        let between = Between::new(&device.machine, &kernel, &rows, &rows, &all, &[], 0).unwrap();
         let panels = between.panels_of_x(&all);
         let stored: usize = all.iter().map(|&i| entries(i)).sum();
         let (mut flops_of_all, mut launches) = (0.0, 0.0);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::data::rows::RowsBuf;
 use crate::data::sparse::CsrBuf;
 use crate::error::Result;
+use crate::kernel::plane::Centre;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::arrangement::{Arrangement, MultiClass};
 use crate::model::attributes::{Array, Attribute, Entries};
@@ -180,7 +181,9 @@ impl Parts {
         let intercepts = self.finite("intercepts")?;
         let coef = self.matrix("coef", intercepts.len())?;
         let outputs = self.outputs(intercepts.len())?;
+        let centre = self.centre()?;
         Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs)
+            .and_then(|predictor| predictor.centred(centre))
             .or_else(|error| wrong(format!("its parts do not fit together: {error}")))
     }
 
@@ -200,6 +203,13 @@ impl Parts {
         let sparse = CsrBuf::new(width, starts, columns, values)
             .or_else(|error| wrong(format!("its support vectors are {error}")))?;
         Ok(RowsBuf::Csr(sparse))
+    }
+
+    fn centre(&mut self) -> Result<Option<Centre>> {
+        if !self.0.arrays.contains_key("centre.point") {
+            return Ok(None);
+        }
+        Ok(Some(Centre { point: self.finite("centre.point")?, values: self.finite("centre.values")? }))
     }
 
     fn scaling(&mut self, width: usize) -> Result<Option<Scaling>> {

@@ -99,6 +99,10 @@ fn write_predictor(out: &mut Container, predictor: &Predictor) -> Result<()> {
     let entries = (0..coef.nrows()).flat_map(|i| coef.row(i).iter().copied().collect::<Vec<_>>()).collect();
     out.insert("coef", Array::of_f64([coef.nrows(), coef.ncols()], entries));
     out.insert("intercepts", Array::of_f64([coef.ncols()], predictor.intercepts().to_vec()));
+    if let Some(centre) = predictor.centre() {
+        out.insert("centre.point", Array::of_f64([centre.point.len()], centre.point.clone()));
+        out.insert("centre.values", Array::of_f64([centre.values.len()], centre.values.clone()));
+    }
     if let Some(scaling) = &predictor.scaling {
         out.insert("scaling.shift", Array::of_f64([scaling.shift.len()], scaling.shift.clone()));
         out.insert("scaling.factor", Array::of_f64([scaling.factor.len()], scaling.factor.clone()));

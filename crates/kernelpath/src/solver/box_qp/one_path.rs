@@ -1,7 +1,8 @@
 //! The active set as an engine: one fold of a piecewise-linear loss at one C.
 //!
 //! The exact path is piecewise linear in C. So the start at the next C is the line through the last two solutions (the
-//! first one is β = 0 at C = 0), clipped to the box, and f is extrapolated along with β. Rows at a level stay at it.
+//! first one is β = 0 and the best constant b, at C = 0), clipped to the box, and f is extrapolated along with β. Rows at a
+//! level stay at it.
 
 use std::sync::Arc;
 
@@ -121,8 +122,8 @@ impl<T: Working> Engine for PathEngine<'_, T> {
         }
         // A line through a point that is far from the path would mislead.
         let before = past.get(1).filter(|(c0, _)| *c0 > 0.0 && last.outcome.status == Status::Converged);
-        let (c0, before) =
-            before.map_or_else(|| (0.0, Point::origin(qp.n())), |(c0, stand)| (*c0, stand.point.clone()));
+        let origin = || Point { b: self.constant.b, ..Point::origin(qp.n()) };
+        let (c0, before) = before.map_or_else(|| (0.0, origin()), |(c0, stand)| (*c0, stand.point.clone()));
         let t = (c - c1) / (c1 - c0);
         Stand::new(extrapolate(&qp, &last.point, before, c1 / c, if t <= FARTHEST_ALONG { t } else { 0.0 }))
     }
@@ -205,4 +206,39 @@ fn extrapolate<T: Entry>(qp: &BoxQp<T>, last: &Point, before: Point, ratio: f64,
     point.noise = last.noise + t * (last.noise + point.noise);
     point.add(qp, &changed, &deltas);
     point
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::data::rows::Rows;
+    use crate::kernel::gram::Gram;
+    use crate::kernel::shape::{KernelFn, Shape};
+    use crate::loss::scalar::Loss;
+
+    #[test]
+    fn the_intercept_of_the_second_start_comes_from_the_constant_model() {
+        let control = Control::default();
+        let x: Vec<f64> = (0..31).map(|i| (0.9 * f64::from(i)).sin()).collect();
+        let y: Vec<f64> = x.iter().enumerate().map(|(i, x)| 50.0 + x + 0.1 * (7.0 * i as f64).cos()).collect();
+        let all: Vec<usize> = (0..31).collect();
+        let (rows, kernel) = (Rows::from_slice(&x, 1).unwrap(), KernelFn::new(Shape::Rbf, 1.0).unwrap());
+        let gram = Gram::<f64>::compute(&rows, &all, &kernel, None, &control).unwrap();
+        let shared = Shared::new(&gram, Loss::Quantile { tau: 0.3 }, y, Settings { tol: 1e-10, ..Settings::default() });
+        let mut engine = engines(&shared, &[vec![1.0; 31].into()], &control).unwrap().remove(0);
+        let constant = engine.constants().unwrap().remove(0);
+        // At C's so small that no row but one leaves its bound, the path is a line.
+        let mut solved = |c: f64, past: &[(f64, &Stand)]| {
+            let start = engine.start(past, c);
+            let mut jobs = [Job { c, point: start.clone() }];
+            engine.solve(&mut jobs, Goal::Answer).unwrap();
+            assert_eq!(jobs[0].point.outcome.status, Status::Converged);
+            (start, jobs[0].point.clone())
+        };
+        let (_, first) = solved(1e-4, &[(0.0, &constant)]);
+        let (start, second) = solved(2e-4, &[(1e-4, &first), (0.0, &constant)]);
+        assert!((second.point.b - first.point.b).abs() > 1e-6);
+        assert!((start.point.b - second.point.b).abs() < 1e-9, "{} {}", start.point.b, second.point.b);
+    }
 }

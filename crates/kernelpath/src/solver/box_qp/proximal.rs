@@ -34,18 +34,39 @@ const BORDERED: f64 = 1e-6;
 /// Most Newton steps for one centre.
 pub(crate) const STEPS_PER_CENTRE: usize = 100;
 
-/// Minimises Φ around β̄ = `point.beta` and moves the point to the minimiser, clipped to the box;
-/// Σβ = 0 holds up to the accuracy of the minimum. Returns the Newton steps it took.
-pub(crate) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, control: &Control) -> Result<usize> {
+/// What a proximal step took.
+pub(crate) struct Effort {
+    /// Newton steps.
+    pub steps: usize,
+    /// Flops of their factors, and of what they change in f.
+    pub flops: f64,
+}
+
+/// Flops of a factor of `rows` rows among `n`, and of what one of its solutions changes in f.
+fn flops_of_factor(rows: usize, n: usize) -> f64 {
+    let (rows, n) = (rows as f64, n as f64);
+    rows * rows * rows / 3.0 + 4.0 * n * rows
+}
+
+/// Minimises Φ around β̄ = `point.beta` and moves the point to the minimiser, clipped to the box; Σβ = 0 holds up to the
+/// accuracy of the minimum. No Newton step begins once `most_flops` are used up.
+pub(crate) fn step<T: Entry>(
+    qp: &BoxQp<T>,
+    point: &mut Point,
+    sigma: f64,
+    most_flops: f64,
+    control: &Control,
+) -> Result<Effort> {
     let n = qp.n();
     let rho = 1.0 / sigma;
     let centre = point.beta.clone();
     let mut z = point.beta.clone();
     let mut factor: Option<KktFactor<f64>> = None;
-    let mut newton = 0;
-    while newton < STEPS_PER_CENTRE {
+    let mut effort = Effort { steps: 0, flops: 0.0 };
+    while effort.steps < STEPS_PER_CENTRE && (effort.steps == 0 || effort.flops < most_flops) && !control.out_of_time()
+    {
         control.check()?;
-        newton += 1;
+        effort.steps += 1;
         let wanted: Vec<Wanted> = (0..n).map(|i| wanted(qp, i, centre[i], sigma, point.f[i] + point.b)).collect();
         let (mut rows, mut residual) = (Vec::new(), Vec::new());
         let (mut fixed, mut fixed_step) = (Vec::new(), Vec::new());
@@ -59,6 +80,7 @@ pub(crate) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
                 surplus += wanted.a - z[i];
             }
         }
+        effort.flops += flops_of_factor(rows.len(), n);
         // dz and its image df: first the rows that go to a level, then the free ones.
         let mut direction = Point::origin(n);
         direction.add(qp, &fixed, &fixed_step);
@@ -113,7 +135,7 @@ pub(crate) fn step<T: Entry>(qp: &BoxQp<T>, point: &mut Point, sigma: f64, contr
         }
     }
     point.add(qp, &changed, &deltas);
-    Ok(newton)
+    Ok(effort)
 }
 
 /// What a row's envelope wants at g: its a(g), whether that is inside a segment, and the kink of that segment.

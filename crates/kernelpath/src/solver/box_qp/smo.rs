@@ -17,7 +17,8 @@ use crate::numeric::simd::{largest, vectorise};
 use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 
-/// Curvature below which a pair counts as flat: the step is then set by the box.
+/// Curvature below which a pair counts as flat, relative to the largest entry on the diagonal: the step is then set by the
+/// box.
 const FLAT: f64 = 1e-12;
 
 /// Where SMO stopped.
@@ -82,6 +83,9 @@ struct Rows<F> {
     /// f is multiplied by this before its squares are compared: with targets far from 1 the squares would overflow or
     /// vanish.
     unit: F,
+    /// The same for curvatures, and the curvature of a flat pair.
+    unit_of_curvature: F,
+    flat: f64,
     /// β before a batch of steps.
     before: Vec<f64>,
 }
@@ -90,6 +94,8 @@ impl<F: Working> Rows<F> {
     fn fill<T: Entry>(&mut self, qp: &BoxQp<T>, point: &Point, scale: f64) {
         let length = point.f.len();
         self.unit = F::narrow(1.0 / scale.max(f64::MIN_POSITIVE));
+        let largest = qp.largest_diagonal.max(f64::MIN_POSITIVE);
+        (self.unit_of_curvature, self.flat) = (F::narrow(1.0 / largest), (FLAT * largest).max(f64::MIN_POSITIVE));
         let (up, down) = qp.margins(&point.beta, &vec![0.0; length]);
         let known = [(&mut self.up, &up[..]), (&mut self.down, &down), (&mut self.f, &point.f)];
         for (own, values) in known.into_iter().chain([(&mut self.diagonal, qp.diagonal)]) {
@@ -146,7 +152,7 @@ impl<F: Working> Rows<F> {
             if violation.is_nan() || violation <= target || steps == max_steps || j >= qp.n() {
                 return Report { steps, violation };
             }
-            let curvature = (qp.diagonal[i] + qp.diagonal[j] - 2.0 * k_i[j].wide()).max(FLAT);
+            let curvature = (qp.diagonal[i] + qp.diagonal[j] - 2.0 * k_i[j].wide()).max(self.flat);
             let t = (v.wide() - (self.down[j].wide() - self.f[j].wide())) / curvature;
             let (room_i, room_j) = (qp.ceiling(i, beta[i]) - beta[i], beta[j] - qp.floor(j, beta[j]));
             let t = t.min(room_i).min(room_j);
@@ -185,7 +191,7 @@ impl<F: Working> Rows<F> {
     /// The second of the pair, and min u over all rows.
     #[inline(always)]
     fn choose_second<T: Entry>(&mut self, i: usize, v: F, k_i: &[T]) -> (usize, f64) {
-        let (k_ii, unit) = (self.diagonal[i], self.unit);
+        let (k_ii, unit, unit_of_curvature) = (self.diagonal[i], self.unit, self.unit_of_curvature);
         let (k_i, diagonal) = (k_i.as_chunks::<PADDING>().0, self.diagonal.as_chunks::<PADDING>().0);
         let (down, f) = (self.down.as_chunks::<PADDING>().0, self.f.as_chunks::<PADDING>().0);
         let blocks = self.gain.as_chunks_mut::<PADDING>().0;
@@ -200,7 +206,8 @@ impl<F: Working> Rows<F> {
                 let k = F::narrow(k_i[l].wide());
                 // Single precision is enough to choose, and divides twice as fast.
                 let fall = f32::narrow(((v + minus_u[l]) * unit).wide()).max(0.0);
-                let curvature = f32::narrow((k_ii + diagonal[l] - (k + k)).wide()).max(FLAT as f32);
+                let curvature = (k_ii + diagonal[l] - (k + k)) * unit_of_curvature;
+                let curvature = f32::narrow(curvature.wide()).max(FLAT as f32);
                 gain[l] = fall * fall / curvature;
             }
             raise(&mut lowest, &minus_u);

@@ -37,6 +37,9 @@ const PROXIMAL_PATIENCE: usize = 6;
 /// noise, on a matrix that is singular to rounding. Once a problem did, the next ones begin with proximal steps.
 const STEEP: f64 = 300.0;
 
+/// Flops of a step of SMO for each row.
+const OF_SMO_STEP: f64 = 8.0;
+
 /// A proximal step whose gap is more than this many times the best gap before was spoilt by rounding. A smaller rise is
 /// usual on the way to the optimum.
 const FAR_WORSE: f64 = 10.0;
@@ -73,6 +76,9 @@ struct Run<'a> {
     tol: f64,
     max_iter: usize,
     steps: usize,
+    /// Flops of SMO and of proximal steps so far, and at most.
+    work: f64,
+    most_work: f64,
     control: &'a Control,
 }
 
@@ -90,16 +96,36 @@ impl<T: Working> BoxSolver<T> {
         settings: &Settings,
         control: &Control,
     ) -> Result<Outcome> {
+        self.solve_within(qp, point, settings, f64::INFINITY, control)
+    }
+
+    fn solve_within(
+        &mut self,
+        qp: &BoxQp<T>,
+        point: &mut Point,
+        settings: &Settings,
+        most_work: f64,
+        control: &Control,
+    ) -> Result<Outcome> {
         // The certificate recomputes Kβ; leave room for its rounding.
-        let mut run = Run { tol: 0.9 * settings.tol, max_iter: settings.max_iter, steps: 0, control };
+        let (tol, max_iter) = (0.9 * settings.tol, settings.max_iter);
+        let mut run = Run { tol, max_iter, steps: 0, work: 0.0, most_work, control };
         let status = self.minimise(qp, point, &mut run)?;
         Ok(Outcome { status, steps: run.steps })
     }
 
-    /// A solve from a good guess of the free rows, with few steps; whether it reached the tolerance.
-    pub fn finish(&mut self, qp: &BoxQp<T>, point: &mut Point, settings: &Settings, control: &Control) -> Result<bool> {
+    /// A solve from a good guess of the free rows: rounds, and SMO and proximal steps of at most `most_work` flops, or
+    /// little more.
+    pub fn finish(
+        &mut self,
+        qp: &BoxQp<T>,
+        point: &mut Point,
+        settings: &Settings,
+        most_work: f64,
+        control: &Control,
+    ) -> Result<Outcome> {
         let few = Settings { max_iter: settings.max_iter.min(4 * qp.n() + 1000), ..*settings };
-        Ok(self.solve(qp, point, &few, control)?.status == Status::Converged)
+        self.solve_within(qp, point, &few, most_work, control)
     }
 
     fn minimise(&mut self, qp: &BoxQp<T>, point: &mut Point, run: &mut Run) -> Result<Status> {
@@ -120,7 +146,7 @@ impl<T: Working> BoxSolver<T> {
         let mut failures = 0;
         // The factor of proximal steps is in double precision. If it would be large beside the Gram matrix, SMO goes on
         // instead.
-        let proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
+        let mut proximal_fits = free * free * 8 < (32 << 20) + size_of::<T>() * qp.n() * qp.n() / 16;
         let mut gaps: Vec<f64> = Vec::new();
         if self.is_steep && proximal_fits {
             point.restore_sum(qp);
@@ -142,11 +168,13 @@ impl<T: Working> BoxSolver<T> {
                     *point = start;
                 }
             }
-            if failures >= 2
-                && proximal_fits
-                && let Some(status) = self.proximal(qp, point, run)?
-            {
-                return Ok(status);
+            if failures >= 2 && proximal_fits {
+                let before = judge(qp, point, run.tol).relative();
+                if let Some(status) = self.proximal(qp, point, run)? {
+                    return Ok(status);
+                }
+                // What did not help once will not help the next time, and it takes longer than all else.
+                proximal_fits = judge(qp, point, run.tol).relative() <= 0.5 * before;
             }
             point.eager.clear();
             if let Some(status) = smo_steps(qp, point, &mut self.smo, run, budget, free)? {
@@ -173,7 +201,9 @@ impl<T: Working> BoxSolver<T> {
         let mut best = (judge(qp, point, run.tol).relative(), point.clone());
         let mut patience = PROXIMAL_PATIENCE;
         for _ in 0..MAX_PROXIMAL {
-            run.steps += proximal::step(qp, point, sigma, run.control)?;
+            let effort = proximal::step(qp, point, sigma, run.most_work - run.work, run.control)?;
+            run.steps += effort.steps;
+            run.work += effort.flops;
             point.restore_sum(qp);
             point.refresh(qp);
             if let Some(status) = run.ended(qp, point) {
@@ -246,6 +276,7 @@ fn smo_steps<T: Working>(
         let most = (free / 4 + 64).min(run.max_iter.saturating_sub(run.steps));
         let report = smo::run(qp, point, workspace, most, target, run.control)?;
         run.steps += report.steps;
+        run.work += OF_SMO_STEP * (report.steps * qp.n()) as f64;
         taken += report.steps;
         // The gap closes long before the violation reaches the target that would guarantee it, but not while it is 1000
         // times as large.
@@ -267,9 +298,13 @@ fn smo_steps<T: Working>(
 }
 
 impl Run<'_> {
-    /// Whether time or steps are used up.
+    /// Whether time, steps or work are used up.
     fn is_over(&self) -> bool {
-        self.steps >= self.max_iter || self.control.out_of_time()
+        self.is_spent() || self.control.out_of_time()
+    }
+
+    fn is_spent(&self) -> bool {
+        self.steps >= self.max_iter || self.work >= self.most_work
     }
 
     /// Whether the solve is over, and why. Convergence counts only if f is known well enough.
@@ -286,7 +321,7 @@ impl Run<'_> {
             Some(Status::Stalled)
         } else if self.control.out_of_time() {
             Some(Status::TimeLimit)
-        } else if self.steps >= self.max_iter {
+        } else if self.is_spent() {
             Some(Status::MaxIter)
         } else {
             None
@@ -389,4 +424,41 @@ fn pull_at<T>(qp: &BoxQp<T>, f: &[f64], b: f64) -> f64 {
             [if g < kink_high { hi } else { low }]
         },
     )[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::data::rows::Rows;
+    use crate::kernel::gram::Gram;
+    use crate::kernel::shape::{KernelFn, Shape};
+    use crate::loss::scalar::{Kinks, Loss};
+
+    #[test]
+    fn finishing_a_hopeless_guess_takes_no_more_work_than_it_is_given() {
+        // A polynomial of 100 rows, which has rank 15, weights over 12 decades, and a C far beyond what doubles can prove.
+        let (n, control, mut rng) = (100, Control::default(), fastrand::Rng::with_seed(2));
+        let x: Vec<f64> = (0..4 * n).map(|_| 4.0 * rng.f64() - 2.0).collect();
+        let weight: Vec<f64> = (0..n).map(|_| 10.0_f64.powf(12.0 * rng.f64() - 6.0)).collect();
+        let kernel = KernelFn::new(Shape::Poly { degree: 2, coef0: 1.0 }, 1.0).unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        let gram = Gram::<f64>::compute(&Rows::from_slice(&x, 4).unwrap(), &all, &kernel, None, &control).unwrap();
+        let loss = Loss::Quantile { tau: 0.1 };
+        let kinks: Vec<Kinks> = (0..n).map_while(|i| loss.kinks((2.0 * x[4 * i]).sin() + 0.3 * rng.f64())).collect();
+        let diagonal = gram.diagonal();
+        let qp = BoxQp::new(&gram, &diagonal, &kinks, &weight, 1e8);
+        let steps_within = |flops_a_entry: f64| {
+            let mut point = Point::origin(n);
+            let most_work = flops_a_entry * (n * n) as f64;
+            let outcome = BoxSolver::default()
+                .finish(&qp, &mut point, &Settings { tol: 1e-12, ..Settings::default() }, most_work, &control)
+                .unwrap();
+            assert_ne!(outcome.status, Status::Converged);
+            outcome.steps
+        };
+        // Before work was counted, all of 4n + 1000 steps were taken, each of which may be a factor of the matrix.
+        let (few, some, many) = (steps_within(15.0), steps_within(30.0), steps_within(f64::INFINITY));
+        assert!(few <= 400 && some <= 2 * few && many >= 1400, "{few} {some} {many}");
+    }
 }

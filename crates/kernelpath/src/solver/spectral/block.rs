@@ -47,14 +47,22 @@ const LATEST: f64 = 1.0;
 
 const EARLIEST: f64 = 0.1;
 
-/// Looks in a row without any gap getting smaller, before the open problems count as stalled.
-const IDLE_LOOKS: usize = 10;
+/// The open problems have stalled once they have taken this many times the steps after which a gap last fell. A larger
+/// factor wastes more steps on problems that go nowhere. Accelerated steps bring P − D down with the square of their number,
+/// so that one that is to fall at all falls long before.
+const STALLED_AFTER: usize = 8;
+
+/// As long as D is far below 0, the relative gap stands still, though P − D falls: that may take this many steps.
+const STEPS_BELOW_ZERO: usize = 5000;
+
+/// Looks in a row without any gap getting smaller, before corrected products give way to those in double precision.
+const CORRECTED_PATIENCE: usize = 3;
 
 /// Steps at one δ before the active set takes over.
 const SMOOTHED_STEPS: usize = 30;
 
 /// The first δ, relative to the spread of the targets, and the smallest δ.
-const WIDEST: f64 = 0.125;
+pub(super) const WIDEST: f64 = 0.125;
 
 const NARROWEST: f64 = 1e-7;
 
@@ -96,7 +104,7 @@ impl Posed<'_> {
     }
 }
 
-/// Where a problem stands: Uᵀβ, f = Kβ and b, and its objective where that is known, else 0.
+/// Where a problem stands: Uᵀβ, f = Kβ and b, and its objective P where that is known, else 0.
 #[derive(Clone)]
 pub(crate) struct State {
     pub coordinates: Vec<f64>,
@@ -111,6 +119,37 @@ impl State {
     }
 }
 
+/// What is known of how a problem gets on: the smallest gap so far, relative and absolute, and after how many steps each
+/// last fell.
+#[derive(Clone)]
+struct Progress {
+    lowest: [f64; 2],
+    fell_at: [usize; 2],
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { lowest: [f64::INFINITY; 2], fell_at: [0; 2] }
+    }
+}
+
+impl Progress {
+    /// Takes note of a gap. Whether the relative one is smaller than ever.
+    fn sees(&mut self, relative: f64, absolute: f64, steps: usize) -> bool {
+        for (k, gap) in [relative, absolute].into_iter().enumerate() {
+            if gap <= 0.9 * self.lowest[k] {
+                (self.lowest[k], self.fell_at[k]) = (gap, steps);
+            }
+        }
+        self.fell_at[0] == steps
+    }
+
+    fn has_stalled(&self, steps: usize) -> bool {
+        let [relative, absolute] = self.fell_at.map(|at| STALLED_AFTER * at);
+        steps >= relative.max(STEPS_BELOW_ZERO) || steps >= absolute.max(relative).max(STALLED_AFTER * FIRST_LOOK)
+    }
+}
+
 /// A problem's answer: the state where its steps ended, its model and its outcome.
 pub(crate) type Solved<M> = (State, M, Outcome);
 
@@ -121,13 +160,13 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
         State { coordinates: vec![0.0; self.spectrum.values.len()], f: Vec::new(), b, objective: 0.0 }
     }
 
-    /// Solves a block, from where its problems start. `finish` turns states into models and says which of them are
-    /// done. For a smooth loss it is only called with states whose gap is small enough, or that are given up.
+    /// Solves a block, from where its problems start. `finish` turns states into models; those that converged are done. For
+    /// a smooth loss it is only called with states whose gap is small enough, or that are given up.
     pub fn solve<M>(
         &mut self,
         jobs: &[Posed],
         starts: Vec<State>,
-        finish: impl Fn(&[&Posed], Smoothed, &[&State]) -> Result<Vec<(M, bool)>>,
+        finish: impl Fn(&[&Posed], Smoothed, &[&State]) -> Result<Vec<(M, Outcome)>>,
     ) -> Result<Vec<Solved<M>>> {
         let Self { device, spectrum, loss, y, settings, control, .. } = *self;
         let mut done: Vec<Option<Solved<M>>> = jobs.iter().map(|_| None).collect();
@@ -152,8 +191,10 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
         let smooth_loss = loss.curvature_bound().is_some();
         let mut smooth = Smoothed { loss, delta: WIDEST * loss.scale(y) };
         let narrowest = NARROWEST * loss.scale(y);
-        let mut gaps = vec![f64::INFINITY; jobs.len()];
-        let (mut steps, mut looked, mut idle) = (0, 0, 0);
+        // Steps of `finish`.
+        let mut finishing = vec![0; jobs.len()];
+        let mut progress = vec![Progress::default(); jobs.len()];
+        let (mut steps, mut looked, mut idle_looks) = (0, 0, 0);
         let mut reference = None;
         while !open.is_empty() {
             let curvature: Vec<f64> = open.iter().map(|&j| heaviest[j] * smooth.curvature_bound()).collect();
@@ -186,16 +227,21 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
             let lost = self.restored(&mut states, |at| &first[open[at]])?;
             let ready: Vec<(usize, State)> = if smooth_loss {
                 let judged = self.judge(jobs, &open, states)?;
-                let improved = open.iter().zip(&judged).any(|(&j, (_, gap))| *gap <= 0.9 * gaps[j]);
-                open.iter().zip(&judged).for_each(|(&j, (state, gap))| (gaps[j], scale[j]) = (*gap, state.objective));
-                idle = if improved { 0 } else { idle + 1 };
+                let mut improved = false;
+                for (&j, (state, gap)) in open.iter().zip(&judged) {
+                    scale[j] = state.objective;
+                    improved |= progress[j].sees(gap.gap(), gap.primal - gap.dual, steps);
+                }
+                idle_looks = if improved { 0 } else { idle_looks + 1 };
                 // The limit of corrected products is right: slow progress has another reason, most of the time.
-                let patience = if self.products == Products::Corrected { IDLE_LOOKS / 2 } else { 1 };
-                if idle >= patience {
+                let patience = if self.products == Products::Corrected { CORRECTED_PATIENCE } else { 1 };
+                if idle_looks >= patience {
                     self.products = self.products.better(device);
                 }
-                over |= idle >= IDLE_LOOKS;
-                let small = |(at, (state, gap))| (over || lost[at] || gap <= enough).then_some((at, state));
+                over |= open.iter().all(|&j| progress[j].has_stalled(steps));
+                let small = |(at, (state, gap)): (usize, (State, Certificate))| {
+                    (over || lost[at] || gap.gap() <= enough).then_some((at, state))
+                };
                 judged.into_iter().enumerate().filter_map(small).collect()
             } else {
                 states.into_iter().enumerate().collect()
@@ -203,9 +249,12 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
             let (tried, states): (Vec<&Posed>, Vec<&State>) =
                 ready.iter().map(|(at, state)| (&jobs[open[*at]], state)).unzip();
             let models = if tried.is_empty() { Vec::new() } else { finish(&tried, smooth, &states)? };
-            for ((at, state), (model, converged)) in ready.into_iter().zip(models) {
+            for ((at, state), (model, outcome)) in ready.into_iter().zip(models) {
+                finishing[open[at]] += outcome.steps;
+                let converged = outcome.status == Status::Converged;
                 if converged || over || lost[at] {
                     let status = if converged { Status::Converged } else { status };
+                    let steps = steps + finishing[open[at]];
                     done[open[at]] = Some((state, model, Outcome { status, steps }));
                 }
             }
@@ -255,7 +304,7 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
     }
 
     /// Moves b to where the slopes sum to 0. Returns each state with its gap, for which these slopes serve as θ.
-    fn judge(&self, jobs: &[Posed], open: &[usize], mut states: Vec<State>) -> Result<Vec<(State, f64)>> {
+    fn judge(&self, jobs: &[Posed], open: &[usize], mut states: Vec<State>) -> Result<Vec<(State, Certificate)>> {
         let Self { device, loss, y, .. } = *self;
         let smooth = Smoothed { loss, delta: 1.0 };
         let thetas = parallel::map(states.iter_mut().zip(open), |(state, &j)| {
@@ -271,7 +320,7 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
             let primal = losses(loss, y, &weight, state.b, &state.f) + 0.5 * of_beta[at];
             let dual = dual_losses(loss, y, &weight, theta) - 0.5 * of_theta[at];
             state.objective = primal;
-            (state, Certificate { primal, dual, noise: 0.0 }.gap())
+            (state, Certificate { primal, dual, noise: 0.0 })
         };
         Ok(parallel::map(states.into_iter().enumerate(), gap))
     }
@@ -289,3 +338,35 @@ pub(crate) fn along_line(known: &[(f64, &State)], c: f64) -> State {
 
 /// A line through two solutions is followed no farther than this many times their distance.
 const FARTHEST_IN_LOG: f64 = 4.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps after which a problem counts as stalled that is looked at after 5, 10, 20, … steps.
+    fn stalls_after(gaps: impl Fn(usize) -> (f64, f64)) -> usize {
+        let (mut progress, mut steps) = (Progress::default(), FIRST_LOOK);
+        loop {
+            let (relative, absolute) = gaps(steps);
+            progress.sees(relative, absolute, steps);
+            if progress.has_stalled(steps) || steps > 1 << 30 {
+                return steps;
+            }
+            steps *= 2;
+        }
+    }
+
+    #[test]
+    fn a_stall_is_seen_within_a_multiple_of_the_useful_steps() {
+        // Both gaps fall with the square of the steps, and then no more.
+        for useful in [5, 40, 1000, 30_000] {
+            let gap = |steps: usize| (useful.min(steps) as f64).powi(-2);
+            let steps = stalls_after(|steps| (gap(steps), gap(steps)));
+            assert!(steps >= 4 * useful && steps <= 16 * useful + 80, "{useful}: {steps}");
+        }
+        // Nothing ever falls.
+        assert!(stalls_after(|_| (1.0, 7.0)) <= 80 && stalls_after(|_| (f64::NAN, f64::NAN)) <= 80);
+        // P − D falls, while D is below 0, but not for ever.
+        assert!((5000..=10_240).contains(&stalls_after(|steps| (1.0, 1.0 / steps as f64))));
+    }
+}

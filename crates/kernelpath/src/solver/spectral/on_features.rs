@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::certify::ledger::{Judged, Taken};
-use crate::certify::record::Outcome;
+use crate::certify::record::{Outcome, Status};
 use crate::device::basis::OfFeatures;
 use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
@@ -47,7 +47,7 @@ impl<'a, T: Working> SpectralOnFeatures<'a, T> {
         jobs: &[&Posed],
         smooth: Smoothed,
         states: &[&State],
-    ) -> Result<Vec<(Column<'a>, bool)>> {
+    ) -> Result<Vec<(Column<'a>, Outcome)>> {
         let (loss, y) = (self.primal.loss, self.primal.y);
         let is_smooth = loss.curvature_bound().is_some();
         let mut columns: Vec<(f64, Column<'a>)> = (jobs.iter().zip(states))
@@ -63,7 +63,9 @@ impl<'a, T: Working> SpectralOnFeatures<'a, T> {
             let c = of_c[0].0;
             self.polish(&mut of_c.iter_mut().map(|(_, column)| column).collect::<Vec<_>>(), c)?;
         }
-        Ok(columns.into_iter().map(|(_, column)| (column, true)).collect())
+        // (The steps of a column are its own.)
+        let done = Outcome { status: Status::Converged, steps: 0 };
+        Ok(columns.into_iter().map(|(_, column)| (column, done)).collect())
     }
 }
 

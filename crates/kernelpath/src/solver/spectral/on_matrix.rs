@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::certify::exact::Shared;
-use crate::certify::record::Outcome;
+use crate::certify::record::{Outcome, Status};
 use crate::device::basis::Basis;
 use crate::error::Result;
 use crate::loss::smoothed::Smoothed;
@@ -14,7 +14,7 @@ use crate::observe::Control;
 use crate::solver::box_qp::problem::{BoxQp, Point};
 use crate::solver::box_qp::turns::BoxSolver;
 use crate::solver::engine::{Engine, Goal, Job, LeftOutRows, Whole};
-use crate::solver::spectral::block::{Posed, Spectral, State, along_line};
+use crate::solver::spectral::block::{Posed, Spectral, State, WIDEST, along_line};
 
 /// β and b.
 type Answer = (Vec<f64>, f64);
@@ -60,7 +60,8 @@ impl<T: Working> OnMatrix<'_, T> {
             let coordinates: Vec<Vec<f64>> = states.iter().map(|state| state.coordinates.clone()).collect();
             let uploaded = device.upload(shared.y.len(), &coordinates)?;
             let betas = device.download(&basis.times(device, &uploaded, Accuracy::Double, control)?)?;
-            Ok(betas.into_iter().zip(states).map(|(beta, state)| ((beta, state.b), true)).collect())
+            let done = Outcome { status: Status::Converged, steps: 0 };
+            Ok(betas.into_iter().zip(states).map(|(beta, state)| ((beta, state.b), done)).collect())
         };
         let solved = spectral.solve(&posed, starts, finish)?;
         for (place, (state, (beta, b), outcome)) in places.iter_mut().zip(solved) {
@@ -128,17 +129,25 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
 /// solutions, near the one with all rows: with a larger share, the mean of their scores would lean to that side.
 const LEFT_OUT_SHARE: f64 = 0.01;
 
-/// From the smoothed solution's guess of the rows at a kink, a few steps of the active set: β and b, and whether they
-/// are done.
+/// Flops that the active set may take from the first guess, beside its rounds, for each entry of K; twice as many from the
+/// next guess, and so on. The smoothed steps before each guess take about 120. A fixed number would be wasted as often as
+/// there are guesses, on each problem that goes nowhere.
+const FINISHING: f64 = 15.0;
+
+/// From the smoothed solution's guess of the rows at a kink, a few steps of the active set: β and b, and how the steps
+/// ended.
 fn finish_exactly<T: Working>(
     shared: &Shared<T>,
     jobs: &[&Posed],
     smooth: Smoothed,
     states: &[&State],
     control: &Control,
-) -> Result<Vec<(Answer, bool)>> {
+) -> Result<Vec<(Answer, Outcome)>> {
     let (y, gram) = (&shared.y, shared.gram);
     let n = gram.n();
+    // δ is 8ᵏ times smaller than at first.
+    let doublings = (WIDEST * shared.loss.scale(y) / smooth.delta).cbrt();
+    let most_work = FINISHING * doublings * (n * n) as f64;
     let guess = |(job, state): (&&Posed, &&State)| job.pulls(smooth, y, &state.f, state.b);
     let guesses: Vec<Vec<f64>> = jobs.iter().zip(states).map(guess).collect();
     let products = gram.times(&guesses.iter().map(|beta| &beta[..]).collect::<Vec<_>>(), control)?;
@@ -148,9 +157,9 @@ fn finish_exactly<T: Working>(
         point.beta[..n].copy_from_slice(&guesses[at]);
         point.f[..n].copy_from_slice(&products[at]);
         point.b = states[at].b;
-        let converged = BoxSolver::default().finish(&qp, &mut point, &shared.settings, control)?;
+        let outcome = BoxSolver::default().finish(&qp, &mut point, &shared.settings, most_work, control)?;
         point.beta.truncate(n);
-        Ok(((point.beta, point.b), converged))
+        Ok(((point.beta, point.b), outcome))
     };
     parallel::try_map(0..jobs.len(), finish)
 }
