@@ -47,7 +47,7 @@ def test_the_scale_of_the_kernel_changes_nothing(model):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_factor_in_single_precision_costs_steps_but_no_proof(seed):
-    """Newton's preconditioner may be a factor of I + S½KS½ in single precision, also where its eigenvalues exceed 1e7."""
+    """Newton's preconditioner may be a factor of I + S½KS½ in single precision, even with eigenvalues above 1e7."""
     X, y, _ = sample(200, 5, seed)
     labels = np.where(y > 0, 1, -1)
     models = [KernelLogistic(dtype=dtype, Cs=[1e6, 1e8], cv=3).fit(X, labels) for dtype in ("float32", "float64")]
@@ -59,7 +59,7 @@ def test_a_factor_in_single_precision_costs_steps_but_no_proof(seed):
 
 @pytest.mark.parametrize("seed", [82, 273, 285, 318, 352])
 def test_the_closed_form_is_refined_where_eigenvectors_are_too_rough(seed):
-    """Matrices that are singular to rounding, and C's so large that ρ = 1/(2C) is small beside the error of eigenvectors.
+    """Matrices that are singular to rounding, with C so large that ρ = 1/(2C) is below the error of eigenvectors.
 
     The seeds are those of many random fits at which the closed form alone was furthest from its tolerance.
     """
