@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelpath import _core
 from kernelpath._parameters import MACHINE, RECORDED, parameters_from_json
 from kernelpath._pipelines import with_scaling
+from kernelpath._read import check_class_weight, check_parameters
 from kernelpath._saved import MISFITS, STATE, NotHeldError, restore, to_saved
 from kernelpath._shared import ESTIMATORS
 
@@ -300,6 +301,11 @@ def estimator_of(saved: _core.Saved, name: str) -> Any:
     except MISFITS as error:
         raise ValueError(f"the parameters in {name} are not those of a {saved.estimator}: {error}") from error
     restored(model, saved)
+    try:  # those of a pickle are its user's, and may have been set for another fit
+        check_parameters(model)
+        check_class_weight(model)
+    except MISFITS as error:
+        raise ValueError(f"the parameters in {name} are not those of a {saved.estimator}: {error}") from error
     setattr(model, RECORDED, recorded)
     if lost:
         lost = {_core.shown(parameter): _core.shown(value) for parameter, value in lost.items()}

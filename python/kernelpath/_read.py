@@ -45,8 +45,10 @@ _VALUES: dict[str, type | tuple[type, ...]] = {
 
 def check_parameters(model: Any) -> None:
     """Refuse parameters that no fit could have had."""
-    Settings.of(model)
     model._check_parameters()
+    if not hasattr(model, "solver"):  # features
+        return
+    Settings.of(model)
     for name in ("tune", "multi_class", "loss", "noncrossing"):
         if not isinstance(getattr(model, name, None), str | None):
             raise TypeError(f"{name} is {getattr(model, name)!r}")

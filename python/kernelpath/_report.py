@@ -71,7 +71,15 @@ class ReportMixin:
             raise named(error, self, X) from None
 
 
-def report(model: Any, path: str | os.PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
+def report(
+    model: Any,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    sample_weight: Any = None,
+) -> None:
     """Write one HTML file that explains a fitted model, which may be a pipeline that scales columns.
 
     Parameters
@@ -79,7 +87,7 @@ def report(model: Any, path: str | os.PathLike[str], X: Any = None, y: Any = Non
     model : estimator or Pipeline
         A fitted estimator of this library, or a fitted pipeline that scales columns and ends in one, as of
         :func:`save`.
-    path, X, y, title : object
+    path, X, y, title, sample_weight : object
         As of :meth:`KernelSVC.report`; the rows X are those that the pipeline takes.
 
     Examples
@@ -97,7 +105,7 @@ def report(model: Any, path: str | os.PathLike[str], X: Any = None, y: Any = Non
     if not isinstance(explained, ReportMixin):
         file_of(explained)  # says what is needed
         raise TypeError(f"a report explains an estimator that predicts, not a {type(model).__name__}")
-    explained.report(path, X, y, title=title)
+    explained.report(path, X, y, title=title, sample_weight=sample_weight)
 
 
 def _truth(model: Any, y: Any) -> dict[str, Any]:

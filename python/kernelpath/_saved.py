@@ -16,7 +16,7 @@ from kernelpath._calibration import CalibratedMixin, Calibrator
 from kernelpath._landmarks import Approximation
 from kernelpath._machines import Parts
 from kernelpath._parameters import from_json, is_text, parameters_to_json, to_json
-from kernelpath._read import check_attributes, check_class_weight, check_parameters
+from kernelpath._read import check_attributes
 from kernelpath._settings import _dtype as precision_of
 
 # Attributes that every fit leaves behind: a file has all of them, or none if another program trained the model.
@@ -188,8 +188,6 @@ def restore(model: Any, saved: _core.Saved) -> None:
     model._parts = _parts(model, saved)
     if saved.rising is not None:
         model._is_sorted = True
-    check_parameters(model)
-    check_class_weight(model)
     check_attributes(model)
     if "split_columns_" in found:
         model._split_columns = bool(from_json(found["split_columns_"]))
@@ -209,7 +207,6 @@ def restore_features(features: Any, saved: _core.Saved) -> None:
     _restore_kernel(features, saved)
     features.landmarks_ = _rows(saved)
     features.map_ = np.ascontiguousarray(saved.coef.T)
-    features._check_parameters()
     for name in ("gamma_", "landmark_indices_", "rank_"):
         setattr(features, name, _read(saved.found[name]))
     features.approximation_ = _approximation(saved.found)

@@ -385,6 +385,14 @@ def test_pickle(small):
     assert copy.path_table() == clf.path_table()
 
 
+def test_pickle_of_a_model_whose_parameters_were_set_for_another_fit(small):
+    X, y = small
+    clf = KernelSVC(**FAST, probability=True).fit(X, y)
+    clf.set_params(cv=None, class_weight={"neither": 2.0}, multi_class="unknown")
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copy.predict_proba(X), clf.predict_proba(X))
+
+
 def test_refit_forgets_the_first_fit(small):
     X, y = small
     clf = KernelSVC(**FAST).fit(X[:, :2], y)
