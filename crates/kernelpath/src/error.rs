@@ -1,32 +1,11 @@
 //! Everything that can go wrong, with the offending value and the way out.
 
-use std::fmt;
+mod texts;
 
-/// What bounds the memory of this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Limit {
-    /// The free memory of the machine.
-    Machine,
-    /// The limit on the address space of the process (`ulimit -v`).
-    AddressSpace,
-    /// The limit on the data of the process (`ulimit -d`).
-    Data,
-    /// The limit of the container, or of another control group.
-    Container,
-}
+pub use texts::{Cell, Limit};
 
-impl fmt::Display for Limit {
-    /// The text that follows "are available".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Machine => "",
-            Self::AddressSpace => " under the limit on the address space of this process (ulimit -v)",
-            Self::Data => " under the limit on the data of this process (ulimit -d)",
-            Self::Container => " under the memory limit of this container (control group)",
-        })
-    }
-}
+pub(crate) use texts::human;
+use texts::{at_low_rank, largest, more_memory, shortage};
 
 /// An error of the library. Running out of steps or time is not an error but a [`Status`](crate::Status).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -336,13 +315,15 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
-    /// All sampled distances are zero, so a bandwidth cannot be estimated.
-    #[error("gamma by {rule:?} needs rows that differ, but {found}; give gamma as a number")]
+    /// Rows from which a bandwidth cannot be estimated.
+    #[error(
+        "gamma by {rule:?} needs rows that differ by numbers in the range of doubles, but {found}; give gamma as a number"
+    )]
     Bandwidth {
         /// The rule.
         rule: &'static str,
         /// What was found.
-        found: &'static str,
+        found: String,
     },
     /// New data with another number of columns than the training data.
     #[error("X has {got} features, but the model was fitted with {expected}")]
@@ -354,8 +335,8 @@ pub enum Error {
     },
     /// A kernel value that the precision cannot hold.
     #[error(
-        "the kernel of rows {row} and {column} is {value:e} in {precision}: scale the features or the kernel's constants{}",
-        if *.precision == "float32" { ", or use `.precision(Precision::Double)`" } else { "" }
+        "the kernel of rows {row} and {column} is {value:e} in {precision}: scale the features{} or the kernel's constants{}",
+        largest(.cell.as_ref()), if *.precision == "float32" { ", or use `.precision(Precision::Double)`" } else { "" }
     )]
     Overflow {
         /// One row.
@@ -366,6 +347,22 @@ pub enum Error {
         value: f64,
         /// The precision.
         precision: &'static str,
+        /// The largest number of the two rows; `None` if the kernel matrix was given.
+        cell: Option<Cell>,
+    },
+    /// A sum of kernel values that double precision cannot hold.
+    #[error("{what} of row {row} is {value:e} in {precision}: scale the features{} or the kernel's constants", largest(.cell.as_ref()))]
+    SumOverflow {
+        /// What is summed.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// The value found.
+        value: f64,
+        /// The precision.
+        precision: &'static str,
+        /// The largest number of the row; `None` if the kernel matrix was given.
+        cell: Option<Cell>,
     },
     /// The time budget ended before there was any model.
     #[error("the time budget of {budget} s ended before {what}; raise it or use fewer rows (there are {rows})")]
@@ -467,36 +464,6 @@ pub enum Error {
 
 /// `Result` with this library's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
-
-pub(crate) fn human(bytes: u64) -> String {
-    let b = bytes as f64;
-    if b >= 1e9 { format!("{:.1} GB", b / 1e9) } else { format!("{:.1} MB", b / 1e6) }
-}
-
-/// Why `need` bytes are too many. An allocation can fail although there seems to be enough.
-fn shortage(need: u64, available: u64, limit: Limit) -> String {
-    match available {
-        u64::MAX => "which could not be allocated".into(),
-        _ if need > available => format!("but only {} are available{limit}", human(available)),
-        _ => format!("which could not be allocated, though {} seemed to be available{limit}", human(available)),
-    }
-}
-
-/// The fit at low rank as a way out, with the memory it takes.
-fn at_low_rank(bytes: Option<u64>, need: u64, available: u64) -> String {
-    match bytes {
-        None => "`.low_rank(…)`".into(),
-        Some(bytes) if bytes >= need => "`.low_rank(…)` with fewer landmarks".into(),
-        Some(bytes) if bytes > available => {
-            format!("`.low_rank(…)` (about {}, less with fewer landmarks)", human(bytes))
-        }
-        Some(bytes) => format!("`.low_rank(…)` (about {})", human(bytes)),
-    }
-}
-
-fn more_memory(limit: Limit) -> &'static str {
-    if limit == Limit::Machine { "or a machine with more memory" } else { "or raise the limit" }
-}
 
 /// The value of that name, where `names` are those of `values`.
 pub(crate) fn named<V: Copy>(

@@ -73,7 +73,7 @@ pub use data::sparse::{Csr, CsrBuf, Indices, Values};
 pub use data::units::Units;
 pub use device::gpu::machine::Traffic;
 pub use device::place::{DeviceChoice, DeviceInfo, Hardware, device_traffic, devices};
-pub use error::{Error, Limit, Result};
+pub use error::{Cell, Error, Limit, Result};
 pub use estimator::classifier::Classifier;
 pub use estimator::fitted_classifier::FittedClassifier;
 pub use estimator::label::Label;

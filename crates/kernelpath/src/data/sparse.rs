@@ -1,6 +1,6 @@
 //! Sparse rows, read where they lie, and sums over the columns that two blocks of rows have in common.
 
-use crate::data::rows::Rows;
+use crate::data::rows::{Rows, SumInParts};
 use crate::error::{Error, Result};
 use crate::numeric::simd::vectorise;
 
@@ -411,7 +411,10 @@ impl Panel {
     /// Adds the sums of t of the given rows of `x` with the rows of the panel to `out`.
     #[inline(always)]
     fn meet(&self, x: &Rows, rows: &[usize], out: &mut [f64], t: impl Fn(f64, f64) -> f64) {
-        for (&i, out) in rows.iter().zip(out.chunks_exact_mut(self.rows)) {
+        // Sums over many columns are taken in parts, so that fewer roundings follow one another.
+        let mut part = vec![0.0; self.rows];
+        for (&i, sums) in rows.iter().zip(out.chunks_exact_mut(self.rows)) {
+            let mut summed = 0;
             x.for_each_nonzero(
                 i,
                 #[inline(always)]
@@ -420,6 +423,11 @@ impl Panel {
                     if column == VACANT {
                         return;
                     }
+                    if summed > 0 && summed % SumInParts::PART == 0 {
+                        add_part(sums, &mut part);
+                    }
+                    let out = if summed < SumInParts::PART { &mut *sums } else { &mut part };
+                    summed += 1;
                     let Column { entries, is_full, start } = self.columns[number as usize];
                     if is_full {
                         for (o, z) in out.iter_mut().zip(&self.full[start..start + self.rows]) {
@@ -432,7 +440,19 @@ impl Panel {
                     }
                 },
             );
+            if summed > SumInParts::PART {
+                add_part(sums, &mut part);
+            }
         }
+    }
+}
+
+/// Adds a part to the sums, and starts the next one.
+#[inline(always)]
+fn add_part(sums: &mut [f64], part: &mut [f64]) {
+    for (sum, part) in sums.iter_mut().zip(part) {
+        *sum += *part;
+        *part = 0.0;
     }
 }
 

@@ -14,7 +14,7 @@ use crate::kernel::accuracy::KernelError;
 use crate::kernel::definite::{Sign, examination_bytes, examine, is_in_doubt};
 use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
-use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::kernel::tile::{Side, TILE, Tile, shift_for};
 use crate::kernel::tilt::{Tilt, centre_of};
 use crate::loss::objective::Objective;
 use crate::loss::scalar::Loss;
@@ -223,6 +223,7 @@ fn expansions(
         Some((centre, _)) if !centre.is_empty() && x.as_csr().is_none() => centre.to_vec(),
         _ => shift_for(kernel, x, z, &all),
     };
+    let side = if kernel.shape == Shape::Precomputed { Side::Given } else { Side::Rows("X", z) };
     let blocks = parallel::try_map_with(a.chunks(TILE).enumerate(), |tile: &mut Tile, (at, rows)| {
         let mut sums = vec![vec![0.0; rows.len()]; columns.len()];
         for (k, others) in b.chunks(TILE).enumerate() {
@@ -234,6 +235,7 @@ fn expansions(
                     values.iter_mut().enumerate().for_each(|(j, value)| *value -= entry(j));
                 }
             }
+            tile.check::<f64>((Side::x(kernel, x), rows), (side, others))?;
             for (sums, column) in sums.iter_mut().zip(columns) {
                 let column = &column[k * TILE..k * TILE + others.len()];
                 for (sum, values) in sums.iter_mut().zip(tile.values.chunks_exact(others.len())) {

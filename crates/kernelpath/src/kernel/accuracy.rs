@@ -18,9 +18,10 @@ pub struct KernelError {
     pub lanes: usize,
 }
 
-/// Roundings of double precision that an entry of a kernel matrix is off by: those of a distance, of γ times it and of
-/// the exponential function.
-const ENTRY_ROUNDINGS: f64 = 4.0;
+/// Roundings of double precision that an entry of a kernel matrix is off by, one standard error: those of a distance, of γ
+/// times it and of the exponential function. Entries of ordinary rows are off by less than one; those of rows in tight
+/// clusters by one or two, since distances that lose more digits are summed anew (`SUMMED_ANEW`).
+pub(super) const ENTRY_ROUNDINGS: f64 = 4.0;
 
 /// Standard errors that the noise of a gap stands for. Roundings are taken as independent; fewer would let a rounding error
 /// pass for a false gap now and then, more would call gaps inaccurate that are not.

@@ -4,6 +4,7 @@ use crate::data::rows::Rows;
 use crate::data::units::Units;
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Shape};
+use crate::kernel::tile::Side;
 use crate::numeric::threads::pooled;
 use crate::observe::Control;
 
@@ -15,7 +16,7 @@ pub enum Bandwidth {
     /// 1 / (p · variance of all entries of X), scikit-learn's default.
     Scale,
     /// σ is the mean of 1/q90 and 1/q10, where q10 and q90 are quantiles of the non-zero squared distances between rows
-    /// (for the Laplacian kernel, of their L1 distances), and γ = 2σ. Up to 500 different rows, all pairs count. With n
+    /// (for the Laplacian kernel, of their L1 distances), and γ = 2σ. Distances below 1e-10 of the others count as 0. Up to 500 different rows, all pairs count. With n
     /// different rows, if that is more, n/2 random pairs do.
     Sigest,
 }
@@ -122,15 +123,28 @@ pub(crate) fn scale(x: &Rows, weight: Option<&[f64]>) -> Result<f64> {
     let sum = |of: &dyn Fn(f64) -> f64| -> f64 { (0..n).map(|i| of_row(i) * x.sum_over_row(i, of)).sum() };
     let mean = sum(&|v| v) / count;
     let variance = sum(&|v| (v - mean) * (v - mean)) / count;
-    if variance > 0.0 {
-        Ok(1.0 / (p as f64 * variance))
-    } else {
-        Err(Error::Bandwidth { rule: "scale", found: "all entries of X are equal" })
+    let gamma = 1.0 / (p as f64 * variance);
+    if gamma > 0.0 && gamma.is_finite() {
+        return Ok(gamma);
     }
+    let found = if variance == 0.0 {
+        "all entries of X are equal".into()
+    } else {
+        let cells = (0..n).filter_map(|i| Side::Rows("X", x).largest(i));
+        let cell = cells.reduce(|a, b| if b.value.abs() > a.value.abs() { b } else { a });
+        let named = cell.map_or_else(String::new, |cell| format!(" (the largest entry is {cell})"));
+        format!("their variance overflows or vanishes{named}")
+    };
+    Err(Error::Bandwidth { rule: "scale", found })
 }
 
 /// Most different rows for which all pairs are looked at.
 const ALL_PAIRS: usize = 500;
+
+/// Rows whose distance is below this share of the 90 % quantile of distances count as equal. Repeated rows that were
+/// computed in different ways differ by about 1e-16 of their size, and by more after columns were centred; as distances
+/// that count, a tenth of all pairs of this kind would make γ so large that no two other rows are alike.
+const EQUAL: f64 = 1e-10;
 
 fn sigest(x: &Rows, weight: Option<&[f64]>, shape: Shape, seed: u64) -> Result<f64> {
     let distance = |a: usize, b: usize| {
@@ -164,17 +178,21 @@ fn sigest(x: &Rows, weight: Option<&[f64]>, shape: Shape, seed: u64) -> Result<f
         (0..n.div_ceil(2)).map(|_| (distance(draw(), draw()), 1.0)).collect()
     };
     distances.retain(|(d, _)| *d > 0.0 && d.is_finite());
-    if distances.is_empty() {
-        let found = "all rows are equal, or their distances overflow or vanish";
-        return Err(Error::Bandwidth { rule: "sigest", found });
-    }
     distances.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    // Rows that only rounding tells apart are equal, too.
+    let least = if shape == Shape::Laplacian { EQUAL } else { EQUAL * EQUAL } * quantile(&distances, 0.9);
+    distances.retain(|(d, _)| *d > least);
     let (q10, q90) = (quantile(&distances, 0.1), quantile(&distances, 0.9));
     // γ = 2σ with σ the mean of 1/q90 and 1/q10.
-    Ok(1.0 / q90 + 1.0 / q10)
+    let gamma = 1.0 / q90 + 1.0 / q10;
+    if distances.is_empty() || !gamma.is_finite() {
+        let found = "all rows are equal, or their distances overflow or vanish".into();
+        return Err(Error::Bandwidth { rule: "sigest", found });
+    }
+    Ok(gamma)
 }
 
-/// The smallest of the sorted values up to which at least the share `level` of the weight lies.
+/// The smallest of the sorted values up to which at least the share `level` of the weight lies; 0 if there are none.
 fn quantile(sorted: &[(f64, f64)], level: f64) -> f64 {
     let total: f64 = sorted.iter().map(|(_, weight)| weight).sum();
     let mut reached = 0.0;
@@ -184,7 +202,7 @@ fn quantile(sorted: &[(f64, f64)], level: f64) -> f64 {
             return *value;
         }
     }
-    sorted[sorted.len() - 1].0
+    sorted.last().map_or(0.0, |(value, _)| *value)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Measure};
-use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::kernel::tile::{Side, TILE, Tile, shift_for};
 use crate::numeric::entry::Entry;
 use crate::numeric::memory;
 use crate::numeric::parallel;
@@ -37,6 +37,7 @@ fn kernel_in_bands(x: &Rows, z: &Rows, kernel: &KernelFn, control: &Control) -> 
         for columns in all.chunks(TILE) {
             control.check()?;
             tile.evaluate(x, rows, z, columns, &shift, kernel);
+            tile.check::<f64>((Side::x(kernel, x), rows), (Side::Rows("Z", z), columns))?;
             for (row, values) in band.chunks_exact_mut(z.nrows()).zip(tile.values.chunks_exact(columns.len())) {
                 row[columns[0]..columns[0] + columns.len()].copy_from_slice(values);
             }

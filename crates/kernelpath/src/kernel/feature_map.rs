@@ -6,9 +6,8 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::elsewhere::Kernels;
-use crate::kernel::gram::overflow;
 use crate::kernel::shape::{KernelFn, Shape};
-use crate::kernel::tile::{TILE, Tile, shift_for};
+use crate::kernel::tile::{Side, TILE, Tile, check_sums, shift_for};
 use crate::numeric::entry::{Entry, residue};
 use crate::numeric::parallel;
 use crate::observe::{Control, Phase};
@@ -43,6 +42,8 @@ impl Map<'_> {
         let (rank, total) = (matrix.ncols(), rows.len());
         let all: Vec<usize> = (0..landmarks.nrows()).collect();
         let shift = shift_for(kernel, x, landmarks, &all);
+        let precomputed = kernel.shape == Shape::Precomputed;
+        let side = if precomputed { Side::Given } else { Side::Rows("landmarks", landmarks) };
         let mut none: Vec<&mut [i16]> = Vec::new();
         let corrections: Vec<&mut [i16]> = if residues.is_empty() {
             none.resize_with(rows.len().div_ceil(MAPPED_ROWS), Default::default);
@@ -58,10 +59,7 @@ impl Map<'_> {
             for (k, columns) in columns.chunks(TILE).enumerate() {
                 control.check()?;
                 tile.evaluate(x, rows, landmarks, columns, &shift, kernel);
-                if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
-                    let (row, landmark) = (rows[at / columns.len()], k * TILE + at % columns.len());
-                    return Err(overflow::<T>(row, landmark, tile.values[at]));
-                }
+                tile.check::<T>((Side::x(kernel, x), rows), (side, columns))?;
                 matmul(
                     MatMut::from_row_major_slice_mut(&mut *block, rows.len(), rank),
                     Accum::Add,
@@ -104,9 +102,7 @@ impl Map<'_> {
         for (k, (rows, out)) in rows.chunks(SENT_ROWS).zip(out.chunks_mut(block)).enumerate() {
             in_time(total, control)?;
             let values = kernels.times(x, rows, landmarks, *matrix, kernel, control)?;
-            if let Some(at) = values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
-                return Err(overflow::<T>(rows[at / matrix.ncols()], at % matrix.ncols(), values[at]));
-            }
+            check_sums::<T>("a feature", Side::x(kernel, x), |k| rows[k], matrix.ncols(), &values)?;
             out.iter_mut().zip(&values).for_each(|(out, value)| *out = T::narrow(*value));
             let corrections = residues.iter_mut().skip(k * block);
             corrections.zip(&values).zip(&*out).for_each(|((r, value), out)| *r = residue(*value, *out));

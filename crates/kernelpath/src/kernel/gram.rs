@@ -6,7 +6,7 @@ use crate::kernel::accuracy::KernelError;
 use crate::kernel::elsewhere::Kernels;
 use crate::kernel::pairs::Pairs;
 use crate::kernel::shape::{KernelFn, Shape};
-use crate::kernel::tile::{TILE, Tile, chunk, shift_for};
+use crate::kernel::tile::{Side, TILE, Tile, chunk, overflow, shift_for};
 use crate::kernel::tilt::Tilt;
 use crate::numeric::cholesky::Cholesky;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
@@ -105,6 +105,7 @@ impl<T: Entry> Gram<T> {
         let tilt = Tilt::new(centre, x, rows);
         let (stride, exact_diagonal) = (gram.stride, kernel.shape.is_shift_invariant());
         control.begin(Phase::Kernel, n);
+        let side = Side::x(kernel, x);
         let Self { values: target, residues, .. } = &mut gram;
         let mut store = |first: usize, panel: &[f64]| {
             control.check_time(COMPLETE, n)?;
@@ -113,7 +114,7 @@ impl<T: Entry> Gram<T> {
                     let value = if i == j && exact_diagonal { 1.0 } else { value - tilt.of_entry(i, j) };
                     let stored = T::narrow(value);
                     if !stored.wide().is_finite() {
-                        return Err(overflow::<T>(rows[i], rows[j], value));
+                        return Err(overflow::<T>((side, rows[i]), (side, rows[j]), value));
                     }
                     target[i * stride + j] = stored;
                     if T::IS_ROUGH {
@@ -141,7 +142,7 @@ impl<T: Entry> Gram<T> {
         let is_shifted = !centre.is_empty() && x.as_csr().is_none();
         let shift = if is_shifted { centre.to_vec() } else { shift_for(kernel, x, x, rows) };
         let tilt = Tilt::new(centre, x, rows);
-        let blocks = rows.len().div_ceil(TILE);
+        let (side, blocks) = (Side::x(kernel, x), rows.len().div_ceil(TILE));
         let tiles: Vec<(usize, usize)> = (0..blocks).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
         let known = pairs.map(|pairs| pairs.of(x, rows, kernel.shape, tiles.len()));
         let stride = gram.stride;
@@ -163,9 +164,7 @@ impl<T: Entry> Gram<T> {
                     kernel,
                 ),
             }
-            if let Some(at) = tile.values.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
-                return Err(overflow::<T>(a[at / b.len()], b[at % b.len()], tile.values[at]));
-            }
+            tile.check::<T>((side, a), (side, b))?;
             for i in 0..a.len() {
                 for j in 0..b.len() {
                     let same = ti == tj && i == j;
@@ -214,7 +213,7 @@ impl<T: Entry> Gram<T> {
                 let mean = 0.5 * (value + mirrored);
                 let stored = T::narrow(mean);
                 if !stored.wide().is_finite() {
-                    return Err(overflow::<T>(row, column, value));
+                    return Err(overflow::<T>((Side::Given, row), (Side::Given, column), value));
                 }
                 for at in [i * gram.stride + j, j * gram.stride + i] {
                     gram.values[at] = stored;
@@ -348,10 +347,6 @@ const SMALL_ENTRY_ROUNDINGS: f64 = 64.0;
 /// ε of the precision of given numbers.
 pub(crate) fn given_epsilon(x: &Rows) -> f64 {
     if matches!(x, Rows::F32(_)) { f64::from(f32::EPSILON) } else { f64::EPSILON }
-}
-
-pub(crate) fn overflow<T: Entry>(row: usize, column: usize, value: f64) -> Error {
-    Error::Overflow { row, column, value, precision: if size_of::<T>() == 4 { "float32" } else { "float64" } }
 }
 
 /// Whether single precision keeps the kernel matrix of these rows as good as definite: a Cholesky factorisation on a

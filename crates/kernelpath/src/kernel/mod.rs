@@ -5,6 +5,8 @@ pub(crate) mod bandwidth;
 pub(crate) mod definite;
 pub(crate) mod elsewhere;
 pub(crate) mod evaluate;
+#[cfg(test)]
+pub(crate) mod every_shape;
 pub(crate) mod feature_map;
 pub(crate) mod gammas;
 pub(crate) mod gram;

@@ -1,5 +1,6 @@
 //! What kernels of several bandwidths have in common: the inner products, or distances, of all pairs of rows.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::data::rows::Rows;
@@ -23,9 +24,8 @@ pub struct Pairs {
 pub(crate) struct Known {
     shape: Shape,
     rows: Vec<usize>,
-    /// One weighted sum of each row's entries, with a different weight for each column. By these sums, rows of other
-    /// data are told apart.
-    marks: Vec<f64>,
+    /// A hash of each row, by which rows of other data are told apart.
+    hashes: Vec<u64>,
     /// Per tile, what the shape measures between the rows of one block and the rows of another.
     pub tiles: Vec<OnceLock<Vec<f64>>>,
 }
@@ -58,22 +58,22 @@ impl Pairs {
 
     /// The pairs of these rows. They are still to be computed if the store holds those of other rows or another shape.
     pub(crate) fn of(&self, x: &Rows, rows: &[usize], shape: Shape, tiles: usize) -> Arc<Known> {
-        let marks: Vec<f64> = rows.iter().map(|&row| mark(x, row)).collect();
+        let hashes: Vec<u64> = rows.iter().map(|&row| hash(x, row)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some(known) if known.shape == shape && known.rows == rows && known.marks == marks => Arc::clone(known),
+            Some(known) if known.shape == shape && known.rows == rows && known.hashes == hashes => Arc::clone(known),
             _ => {
                 let tiles = (0..tiles).map(|_| OnceLock::new()).collect();
-                Arc::clone(known.insert(Arc::new(Known { shape, rows: rows.to_vec(), marks, tiles })))
+                Arc::clone(known.insert(Arc::new(Known { shape, rows: rows.to_vec(), hashes, tiles })))
             }
         }
     }
 }
 
-fn mark(x: &Rows, row: usize) -> f64 {
-    let mut sum = 0.0;
-    x.for_each_nonzero(row, |column, value| sum += value * (1.0 + (column as f64 + 1.0).sqrt().fract()));
-    sum
+fn hash(x: &Rows, row: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    x.hash_row(row, &mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn are_kept_for_the_same_rows_and_the_same_shape_only() {
-        let mut values: Vec<f64> = (0..900).map(|i| f64::from(i * i % 17) - 8.0).collect();
+        let mut values: Vec<f64> = (0..1500).map(|i| f64::from(i * i % 17) - 8.0).collect();
         let all: Vec<usize> = (0..300).collect();
         let pairs = Pairs::default();
         let of = |values: &[f64], rows: &[usize], shape: Shape| {
-            let x = Rows::from_slice(values, 3).unwrap();
+            let x = Rows::from_slice(values, 5).unwrap();
             let kernel = KernelFn::new(shape, 0.1).unwrap();
             Gram::<f64>::compute(&x, rows, &kernel, Some(&pairs), &Control::default()).unwrap();
             pairs.of(&x, rows, shape, 0)
@@ -107,7 +107,17 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &of(&values, &all[..299], Shape::Rbf)));
         // The same norms, but another row.
         let first = of(&values, &all, Shape::Rbf);
-        values[600..603].iter_mut().for_each(|v| *v = -*v);
+        values[600..605].iter_mut().for_each(|v| *v = -*v);
         assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)));
+        // The same numbers in other columns.
+        for column in 1..5 {
+            let first = of(&values, &all, Shape::Rbf);
+            values[1000] = 3.0;
+            values[1000 + column] = 4.0;
+            assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)));
+            let first = of(&values, &all, Shape::Rbf);
+            values.swap(1000, 1000 + column);
+            assert!(!Arc::ptr_eq(&first, &of(&values, &all, Shape::Rbf)), "columns 0 and {column}");
+        }
     }
 }

@@ -59,11 +59,14 @@ impl LowRank {
     ) -> Result<Self> {
         let n = gram.n();
         let mut left: Vec<f64> = (0..n).map(|i| gram.get(i, i).max(0.0)).collect();
-        let nothing = 1e-7 * left.iter().sum::<f64>();
+        // Beside the row's own length: one long row must not hide what is left of the others.
+        let whole = left.clone();
+        let share = |(left, whole): (&f64, &f64)| if *whole > 0.0 { left / whole } else { 0.0 };
+        let nothing = 1e-7 * whole.iter().filter(|d| **d > 0.0).count() as f64;
         let mut columns: Vec<f64> = memory::with_room(n * rank.min(n), PRECONDITIONER)?;
         for rank in 0..rank.min(n) {
             control.check()?;
-            if left.iter().sum::<f64>() <= nothing {
+            if left.iter().zip(&whole).map(share).sum::<f64>() <= nothing {
                 break;
             }
             let Some(pivot) = choose(&left) else { break };

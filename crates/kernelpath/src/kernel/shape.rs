@@ -2,7 +2,7 @@
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
-use crate::numeric::elementary::exp_nonpositive;
+use crate::numeric::elementary::{SMALLEST_EXPONENT, exp_nonpositive};
 
 /// The form of a kernel, without its bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,6 +111,16 @@ impl Shape {
     }
 }
 
+/// With a smaller γ, a distance that no double can hold may be short beside 1/γ, so that it says nothing about the kernel.
+const TELLS_NO_INFINITY: f64 = 1e-303;
+
+/// factor · e⁻ᵃ for a ≥ 0. It is 0 where a is infinite, although the factor may be, too.
+#[inline(always)]
+fn decay(a: f64, factor: f64) -> f64 {
+    let value = factor * exp_nonpositive(-a);
+    if -a < SMALLEST_EXPONENT { 0.0 } else { value }
+}
+
 /// A kernel with its bandwidth settled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KernelFn {
@@ -150,28 +160,34 @@ impl KernelFn {
         }
     }
 
-    /// Turns what the shape [measures](Shape::measure) between rows into kernel values, in place.
+    /// Turns what the shape [measures](Shape::measure) between rows into kernel values, in place. NaN stays NaN. An
+    /// infinite distance gives exactly 0, an infinite product no number: its sign is not known.
     #[inline(always)]
     pub(crate) fn map(&self, values: &mut [f64]) {
         let gamma = self.gamma;
+        if gamma < TELLS_NO_INFINITY && self.shape.is_shift_invariant() {
+            for v in values.iter_mut() {
+                *v = if *v == f64::INFINITY { f64::NAN } else { *v };
+            }
+        }
         match self.shape {
             Shape::Rbf | Shape::Laplacian => {
                 for v in values.iter_mut() {
-                    *v = exp_nonpositive(-gamma * *v);
+                    *v = decay(gamma * *v, 1.0);
                 }
             }
             Shape::Matern32 => {
-                let c = (6.0 * gamma).sqrt();
+                let c = 6.0_f64.sqrt() * gamma.sqrt();
                 for v in values.iter_mut() {
                     let a = c * v.sqrt();
-                    *v = (1.0 + a) * exp_nonpositive(-a);
+                    *v = decay(a, 1.0 + a);
                 }
             }
             Shape::Matern52 => {
-                let c = (10.0 * gamma).sqrt();
+                let c = 10.0_f64.sqrt() * gamma.sqrt();
                 for v in values.iter_mut() {
                     let a = c * v.sqrt();
-                    *v = (1.0 + a + a * a / 3.0) * exp_nonpositive(-a);
+                    *v = decay(a, 1.0 + a + a * a / 3.0);
                 }
             }
             Shape::Poly { degree, coef0 } => {
@@ -181,7 +197,8 @@ impl KernelFn {
             }
             Shape::Sigmoid { coef0 } => {
                 for v in values.iter_mut() {
-                    *v = (gamma * *v + coef0).tanh();
+                    // tanh would make a number of ±∞.
+                    *v = (gamma * *v + coef0).tanh() + 0.0 * *v;
                 }
             }
             Shape::Linear | Shape::Precomputed => {}

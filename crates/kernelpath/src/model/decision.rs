@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::evaluate::{kernel_flops, kernel_times};
 use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
+use crate::kernel::tile::{Side, check_sums};
 use crate::numeric::threads::{are_few, pooled_if_worth};
 use crate::observe::Control;
 
@@ -125,6 +126,7 @@ pub fn decision(
             None => kernel_times(x, vectors, coef, kernel, control),
         }
     })?;
+    check_sums::<f64>("the decision value", Side::x(kernel, x), |row| row, machines, &f)?;
     for f in f.chunks_exact_mut(machines) {
         for (f, b) in f.iter_mut().zip(intercepts) {
             *f += b;

@@ -15,15 +15,19 @@ fn polynomial<const N: usize>(coefficients: [f64; N], x: f64) -> f64 {
     sum
 }
 
+/// Below this, eˣ is no normal double.
+pub(crate) const SMALLEST_EXPONENT: f64 = -708.0;
+
 /// eˣ for x ≤ 0, without branches so that loops over it become SIMD.
 ///
 /// x = k ln 2 + r with |r| ≤ ½ ln 2; eʳ by its Taylor polynomial of degree 12 (relative error
-/// below 1e-15), scaled by 2ᵏ through the exponent bits. Below −708 the answer is 0 to rounding.
+/// below 1e-15), scaled by 2ᵏ through the exponent bits. Below −708 the answer is 0 to rounding. NaN stays NaN.
 #[inline(always)]
 pub(crate) fn exp_nonpositive(x: f64) -> f64 {
     // Adding 1.5·2⁵² rounds to an integer, which then stands in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    let x = x.max(-708.0);
+    // (`f64::max` would make a number of NaN.)
+    let x = if x < SMALLEST_EXPONENT { SMALLEST_EXPONENT } else { x };
     let shifted = x * std::f64::consts::LOG2_E + ROUND;
     let k = shifted - ROUND;
     let r = (x - k * LN2_HIGH) - k * LN2_LOW;
@@ -108,6 +112,7 @@ mod tests {
             assert!((ours - std).abs() <= 4e-16 * std, "exp({x}) = {ours}, not {std}");
         }
         assert_eq!(exp_nonpositive(0.0), 1.0);
-        assert!(exp_nonpositive(-1e9) < 1e-300);
+        assert!(exp_nonpositive(-1e9) < 1e-300 && exp_nonpositive(f64::NEG_INFINITY) < 1e-300);
+        assert!(exp_nonpositive(f64::NAN).is_nan() && exp_nonpositive(-f64::NAN).is_nan());
     }
 }

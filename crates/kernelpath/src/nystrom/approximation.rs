@@ -34,6 +34,13 @@ use crate::observe::Control;
 /// entry of the approximation by more than 1e-12 of the largest eigenvalue.
 const NUMERICAL_RANK: f64 = 1e-12;
 
+/// If the longest landmark is longer than the shortest by more than this factor, the eigenvalues of K_mm with rows of
+/// length 1 decide which are rounding. With a larger factor, eigenvalues of short rows would be dropped with it.
+const UNEVEN: f64 = 1e3;
+
+/// What errors call the features of the landmarks.
+const LANDMARK_FEATURES: &str = "the features of the landmarks";
+
 /// Most rows on which the error of the approximation is measured. The standard error of a mean of that many numbers
 /// between 0 and 1 is below 0.008, and far below it where the error is small.
 const MEASURED_ROWS: usize = 5000;
@@ -122,10 +129,20 @@ impl Nystrom {
         let largest_root = (0..count).map(|i| gram.get(i, i).abs().sqrt()).fold(0.0, f64::max);
         let in_doubt = is_in_doubt(&kernel, false);
         let sign = in_doubt.then(|| examine(&gram, &kernel, x, control)).transpose()?;
-        let matrix = memory::matrix(count, count, "the kernel matrix of the landmarks", |i, j| gram.get(i, j))?;
+        let lengths: Vec<f64> = (0..count).map(|i| gram.get(i, i).abs().sqrt()).filter(|root| *root > 0.0).collect();
+        let shortest = lengths.iter().fold(largest_root, |a, root| a.min(*root));
+        let uneven = kernel.shape.is_definite() && largest_root > UNEVEN * shortest;
+        // Divided by lengths, or by 1.
+        let length = |i: usize| if uneven && gram.get(i, i) > 0.0 { gram.get(i, i).sqrt() } else { 1.0 };
+        let lengths: Vec<f64> = (0..count).map(length).collect();
+        let entry = |i: usize, j: usize| gram.get(i, j) / (lengths[i] * lengths[j]);
+        let matrix = memory::matrix(count, count, "the kernel matrix of the landmarks", entry)?;
         drop(gram);
         let (values, vectors) = eigen(matrix, control)?;
-        let (map, spectrum, tail) = truncated(&values, vectors.as_ref(), rank);
+        let (mut map, mut spectrum, mut tail) = truncated(&values, vectors.as_ref(), if uneven { None } else { rank });
+        if uneven {
+            (map, spectrum, tail) = turned(map, &spectrum, &lengths, rank, control)?;
+        }
         let smallest_eigenvalue = sign.and_then(Sign::negative).map(|smallest| smallest.min(values[0]));
         let precomputed = kernel.shape == Shape::Precomputed;
         let (landmarks, chosen) = match choice {
@@ -299,6 +316,39 @@ fn truncated(values: &[f64], vectors: MatRef<f64>, rank: Option<usize>) -> (Mat<
     let map = Mat::from_fn(m, r, |i, j| vectors[(i, m - 1 - j)] / spectrum[j].sqrt());
     let tail = size(&values[..m - r]) / size(values);
     (map, spectrum, tail)
+}
+
+/// The map of K_mm = DCD with the diagonal D of `lengths`, from that of C, which is `map` = UΛ^(−½), and Λ: eigenvalues
+/// of K_mm are known up to rounding of the largest, and so a long row would hide those of all others, but eigenvalues of
+/// C do not see the lengths.
+///
+/// The columns of D⁻¹UΛ^(−½), which give features of the same K_nm K_mm⁺ K_mn, are turned into those by descending
+/// eigenvalue: by the eigenvectors V of FᵀF, F = K_mm D⁻¹UΛ^(−½) = DUΛ^½. The eigenvalues are the squared lengths of the
+/// columns of FV.
+fn turned(
+    mut map: Mat<f64>,
+    spectrum: &[f64],
+    lengths: &[f64],
+    rank: Option<usize>,
+    control: &Control,
+) -> Result<(Mat<f64>, Vec<f64>, f64)> {
+    let (m, r) = (map.nrows(), map.ncols());
+    let features = memory::matrix(m, r, LANDMARK_FEATURES, |i, k| lengths[i] * map[(i, k)] * spectrum[k])?;
+    for k in 0..r {
+        for (i, length) in lengths.iter().enumerate() {
+            map[(i, k)] /= length;
+        }
+    }
+    let (_, vectors) = eigen(features.transpose() * &features, control)?;
+    let (map, features) = (map * &vectors, features * &vectors);
+    let all: Vec<f64> = (0..r).map(|k| features.col(k).squared_norm_l2()).collect();
+    let mut order: Vec<usize> = (0..r).collect();
+    order.sort_by(|a, b| all[*b].total_cmp(&all[*a]));
+    order.truncate(rank.unwrap_or(r));
+    let spectrum: Vec<f64> = order.iter().map(|&k| all[k]).collect();
+    let total: f64 = all.iter().sum();
+    let tail = if total > 0.0 { (1.0 - spectrum.iter().sum::<f64>() / total).max(0.0) } else { 0.0 };
+    Ok((Mat::from_fn(m, order.len(), |i, k| map[(i, order[k])]), spectrum, tail))
 }
 
 /// Bytes that finding the map of `landmarks` landmarks takes at its peak.

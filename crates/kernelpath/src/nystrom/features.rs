@@ -13,9 +13,10 @@ use crate::error::{Error, Limit, Result, human};
 use crate::kernel::elsewhere::Kernels;
 use crate::kernel::evaluate::kernel_flops;
 use crate::kernel::feature_map::{MAPPED_ROWS, Map};
-use crate::kernel::gram::{Gram, overflow};
+use crate::kernel::gram::Gram;
 use crate::kernel::plane::Plane;
 use crate::kernel::shape::{KernelFn, Shape};
+use crate::kernel::tile::{Side, check_sums};
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::Design;
 use crate::numeric::entry::{Entry, STORAGE_ERROR, corrected, residue};
@@ -333,10 +334,7 @@ fn fill_by<T: Entry>(
     parallel::try_for_each(blocks, |((rows, values), residues)| {
         control.check()?;
         let wide = plane.values_at(x, rows);
-        if let Some(at) = wide.iter().position(|v| !T::narrow(*v).wide().is_finite()) {
-            let rank = plane.weights().ncols();
-            return Err(overflow::<T>(rows[at / rank], at % rank, wide[at]));
-        }
+        check_sums::<T>("a feature", Side::Rows("X", x), |k| rows[k], plane.weights().ncols(), &wide)?;
         values.iter_mut().zip(&wide).for_each(|(value, wide)| *value = T::narrow(*wide));
         residues.iter_mut().zip(&wide).zip(&*values).for_each(|((r, wide), value)| *r = residue(*wide, *value));
         control.advance(1);

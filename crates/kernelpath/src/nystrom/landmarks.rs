@@ -8,7 +8,7 @@ use fastrand::Rng;
 use crate::data::rows::{Rows, RowsBuf};
 use crate::error::{Error, Result};
 use crate::kernel::shape::{KernelFn, Measure, Shape};
-use crate::kernel::tile::{TILE, Tile, pack, shift_for};
+use crate::kernel::tile::{Side, TILE, Tile, pack, shift_for};
 use crate::numeric::memory;
 use crate::numeric::parallel;
 use crate::numeric::simd::vectorise;
@@ -55,7 +55,8 @@ const PROPOSALS: usize = 128;
 /// Rounds of Lloyd's algorithm: most of what it gains over k-means++ comes first.
 const LLOYD: usize = 3;
 
-/// A residual below this share of the largest diagonal entry is rounding.
+/// A residual below this share of the row's own diagonal entry is rounding. (Pivoted Cholesky factors do not depend on the
+/// lengths of rows: a long row says nothing about what is left of the others.)
 const EXHAUSTED: f64 = 1e-12;
 
 /// A residual that is below 0 by more than this share of the largest diagonal entry is not rounding: the kernel is
@@ -181,8 +182,14 @@ impl Candidates {
     }
 }
 
-/// Positions drawn independently, with probabilities proportional to `potential`; none if all are 0.
+/// Positions drawn independently, with probabilities proportional to `potential`; none if all are 0. Beside an infinite
+/// potential all finite ones are 0.
 fn draw(potential: &[f64], count: usize, rng: &mut Rng) -> Vec<usize> {
+    let largest = potential.iter().fold(0.0, |a: f64, p| a.max(*p));
+    if largest > f64::MAX / potential.len() as f64 {
+        let share = |p: &f64| if largest.is_finite() { p / largest } else { f64::from(u8::from(*p == largest)) };
+        return draw(&potential.iter().map(share).collect::<Vec<_>>(), count, rng);
+    }
     let mut total = 0.0;
     let until: Vec<f64> = potential
         .iter()
@@ -218,7 +225,8 @@ fn rp_cholesky(
     let shift = shift_for(kernel, x, x, rows);
     let mut left: Vec<f64> = rows.iter().map(|&i| kernel.diagonal(x, i)).collect();
     let largest = left.iter().fold(0.0_f64, |a, d| a.max(d.abs()));
-    let tiny = EXHAUSTED * largest;
+    let tiny: Vec<f64> = left.iter().map(|d| EXHAUSTED * d.abs()).collect();
+    let side = Side::x(kernel, x);
     let mut factor: Vec<f64> = memory::zeros(rows.len() * count, "the choice of landmarks")?;
     let mut pivots: Vec<usize> = Vec::with_capacity(count);
     let mut tile = Tile::default();
@@ -235,25 +243,28 @@ fn rp_cholesky(
         let across = |of: &[usize]| Mat::from_fn(of.len(), done, |i, k| factor[of[i] * count + k]);
         let known = across(&proposals);
         tile.evaluate(x, &proposed, x, &proposed, &shift, kernel);
+        tile.check::<f64>((side, &proposed), (side, &proposed))?;
         let mut residual = Mat::from_fn(size, size, |i, j| tile.values[i * size + j]);
         matmul(residual.as_mut(), Accum::Add, known.as_ref(), known.transpose(), -1.0, Par::Seq);
-        let (accepted, lower) = thin(&mut residual, |i| rng.f64() * left[proposals[i]], tiny);
+        let (accepted, lower) = thin(&mut residual, |i| (rng.f64() * left[proposals[i]]).max(tiny[proposals[i]]));
 
         let new: Vec<usize> = accepted.iter().map(|&a| proposals[a]).collect();
         if !new.is_empty() {
             let known = across(&new);
             let columns: Vec<usize> = new.iter().map(|&s| rows[s]).collect();
-            let bands = factor.chunks_mut(TILE * count).zip(left.chunks_mut(TILE)).zip(rows.chunks(TILE));
-            parallel::try_for_each_with(bands, |tile: &mut Tile, ((factor, left), rows)| {
+            let of_rows = rows.chunks(TILE).zip(tiny.chunks(TILE));
+            let bands = factor.chunks_mut(TILE * count).zip(left.chunks_mut(TILE)).zip(of_rows);
+            parallel::try_for_each_with(bands, |tile: &mut Tile, ((factor, left), (rows, tiny))| {
                 control.check()?;
                 tile.evaluate(x, rows, x, &columns, &shift, kernel);
+                tile.check::<f64>((side, rows), (side, &columns))?;
                 explain(&mut tile.values, factor, left, (&known, &lower), tiny);
                 Ok(())
             })?;
         }
         // Rows that are chosen, or turned out to be exhausted, are not drawn again.
         for (i, &s) in proposals.iter().enumerate() {
-            if residual[(i, i)] <= tiny {
+            if residual[(i, i)] <= tiny[s] {
                 left[s] = left[s].min(0.0);
             }
         }
@@ -272,15 +283,15 @@ fn rp_cholesky(
     Ok(chosen)
 }
 
-/// Accepts the i-th proposal if the residual it has left, given those accepted before it, is at least `threshold(i)`.
+/// Accepts the i-th proposal if the residual it has left, given those accepted before it, is above `threshold(i)`.
 /// Returns the accepted proposals and the Cholesky factor of their residual. What they explain is subtracted from
 /// `residual`.
-fn thin(residual: &mut Mat<f64>, mut threshold: impl FnMut(usize) -> f64, tiny: f64) -> (Vec<usize>, Mat<f64>) {
+fn thin(residual: &mut Mat<f64>, mut threshold: impl FnMut(usize) -> f64) -> (Vec<usize>, Mat<f64>) {
     let size = residual.nrows();
     let (mut accepted, mut columns) = (Vec::new(), Vec::<Vec<f64>>::new());
     for i in 0..size {
         let (left, threshold) = (residual[(i, i)], threshold(i));
-        if left <= tiny || left < threshold {
+        if left <= threshold {
             continue;
         }
         let column: Vec<f64> = (0..size).map(|j| residual[(j, i)] / left.sqrt()).collect();
@@ -299,7 +310,7 @@ fn thin(residual: &mut Mat<f64>, mut threshold: impl FnMut(usize) -> f64, tiny: 
 /// Computes new columns of a band of F from the kernel of its rows with the new pivots: (K − F F_pᵀ) L⁻ᵀ, where F_p are
 /// the rows of the pivots in F, and L is the Cholesky factor of their residual. Also updates what is left of the
 /// diagonal.
-fn explain(kernel: &mut [f64], factor: &mut [f64], left: &mut [f64], pivots: (&Mat<f64>, &Mat<f64>), tiny: f64) {
+fn explain(kernel: &mut [f64], factor: &mut [f64], left: &mut [f64], pivots: (&Mat<f64>, &Mat<f64>), tiny: &[f64]) {
     let (known, lower) = pivots;
     let (height, stride) = (left.len(), factor.len() / left.len());
     let (width, done) = (known.nrows(), known.ncols());
@@ -309,10 +320,11 @@ fn explain(kernel: &mut [f64], factor: &mut [f64], left: &mut [f64], pivots: (&M
         matmul(band.as_mut(), Accum::Add, before, known.transpose(), -1.0, Par::Seq);
     }
     solve_lower_triangular_in_place(lower.as_ref(), band.transpose_mut(), Par::Seq);
-    for ((values, factor), left) in kernel.chunks_exact(width).zip(factor.chunks_exact_mut(stride)).zip(left) {
+    let rows = kernel.chunks_exact(width).zip(factor.chunks_exact_mut(stride));
+    for ((values, factor), (left, tiny)) in rows.zip(left.iter_mut().zip(tiny)) {
         factor[done..done + width].copy_from_slice(values);
         *left -= values.iter().map(|v| v * v).sum::<f64>();
-        *left = if left.abs() > tiny { *left } else { 0.0 };
+        *left = if left.abs() > *tiny { *left } else { 0.0 };
     }
 }
 
@@ -322,7 +334,7 @@ fn kmeans(x: &Rows, sample: &Candidates, count: usize, rng: &mut Rng, control: &
     let (rows, p) = (&sample.rows, x.ncols());
     let way_out = "centroids are dense; use fewer landmarks, or a rule that takes rows (\"rpcholesky\", \"uniform\")";
     check_memory(3 * 8 * count as u64 * p as u64, way_out)?;
-    let shift = if x.as_csr().is_some() { Vec::new() } else { x.column_means(rows) };
+    let shift = if x.as_csr().is_some() { Vec::new() } else { x.column_medians(rows) };
     control.begin(Phase::Kernel, count * (1 + LLOYD));
     let seeds = seed_centres(x, sample, &shift, count, rng, control)?;
     let count = seeds.len();
@@ -347,7 +359,8 @@ fn kmeans(x: &Rows, sample: &Candidates, count: usize, rng: &mut Rng, control: &
         }
         for ((centre, sum), &w) in centres.chunks_exact_mut(p).zip(sums.chunks_exact(p)).zip(&weights) {
             if w > 0.0 {
-                centre.iter_mut().zip(sum).for_each(|(c, s)| *c = s / w);
+                // (A sum of numbers near the largest double may be infinite.)
+                centre.iter_mut().zip(sum).filter(|(_, s)| s.is_finite()).for_each(|(c, s)| *c = s / w);
             }
         }
         control.advance(count);
@@ -402,10 +415,10 @@ fn seed_centres(
 
 /// The nearest centre of every row; of equally near ones, the first.
 fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], control: &Control) -> Result<Vec<usize>> {
-    if x.as_csr().is_none() {
+    let all: Vec<usize> = (0..centres.nrows()).collect();
+    if x.as_csr().is_none() && have_like_lengths(x, rows, centres, shift) {
         return nearest_dense_centres(x, rows, centres, shift, control);
     }
-    let all: Vec<usize> = (0..centres.nrows()).collect();
     let mut labels = vec![(f64::INFINITY, 0); rows.len()];
     parallel::try_for_each_with(labels.chunks_mut(TILE).zip(rows.chunks(TILE)), |tile: &mut Tile, (labels, rows)| {
         for columns in all.chunks(TILE) {
@@ -422,6 +435,27 @@ fn nearest_centres(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64], cont
         Ok(())
     })?;
     Ok(labels.into_iter().map(|(_, label)| label).collect())
+}
+
+/// Whether no row or centre is so long that single precision could not tell the others apart.
+fn have_like_lengths(x: &Rows, rows: &[usize], centres: &Rows, shift: &[f64]) -> bool {
+    /// Rounding to single precision then moves a number by 2⁻¹⁴ of the typical length at most.
+    const LONGEST: f64 = 1024.0;
+    let all: Vec<usize> = (0..centres.nrows()).collect();
+    let lengths = |x: &Rows, rows: &[usize]| -> Vec<f64> {
+        let (mut wide, mut norms) = (Vec::new(), Vec::new());
+        let of_some = |rows: &[usize]| {
+            pack(x, rows, shift, &mut wide, &mut norms);
+            norms.iter().map(|norm| norm.sqrt()).collect::<Vec<f64>>()
+        };
+        rows.chunks(TILE).flat_map(of_some).collect()
+    };
+    let (mut of_rows, of_centres) = (lengths(x, rows), lengths(centres, &all));
+    let longest = of_rows.iter().chain(&of_centres).fold(0.0_f64, |a, length| a.max(*length));
+    of_rows.retain(|length| *length > 0.0);
+    let middle = of_rows.len() / 2;
+    let typical = if of_rows.is_empty() { 0.0 } else { *of_rows.select_nth_unstable_by(middle, f64::total_cmp).1 };
+    longest <= LONGEST * typical
 }
 
 /// The same for dense rows: the centre with the smallest ½‖c‖² − ⟨x, c⟩. Single precision is enough: for a row between

@@ -5,20 +5,12 @@ use faer::Mat;
 use crate::data::rows::{Rows, RowsBuf};
 use crate::data::sparse::Csr;
 use crate::device::gpu::present::{accelerators, devices};
-use crate::error::Error;
+use crate::error::{Cell, Error};
 use crate::kernel::elsewhere::Kernels;
+use crate::kernel::every_shape::{self, HUGE, SHAPES, sparse_parts, with_huge_cell};
+use crate::kernel::gram::Gram;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::observe::Control;
-
-const SHAPES: [Shape; 7] = [
-    Shape::Rbf,
-    Shape::Laplacian,
-    Shape::Poly { degree: 3, coef0: 0.5 },
-    Shape::Linear,
-    Shape::Sigmoid { coef0: -0.2 },
-    Shape::Matern32,
-    Shape::Matern52,
-];
 
 /// Rows of which about two thirds of the entries are 0, and the first two are near to each other.
 pub(super) fn data(n: usize, p: usize) -> Mat<f64> {
@@ -31,40 +23,8 @@ pub(super) fn data(n: usize, p: usize) -> Mat<f64> {
 }
 
 fn naive(x: &Mat<f64>, i: usize, z: &Mat<f64>, j: usize, kernel: &KernelFn) -> f64 {
-    let pairs = || (0..x.ncols()).map(|k| (x[(i, k)], z[(j, k)]));
-    let product: f64 = pairs().map(|(a, b)| a * b).sum();
-    let squares: f64 = pairs().map(|(a, b)| (a - b) * (a - b)).sum();
-    let absolute: f64 = pairs().map(|(a, b)| (a - b).abs()).sum();
-    let gamma = kernel.gamma;
-    match kernel.shape {
-        Shape::Rbf => (-gamma * squares).exp(),
-        Shape::Laplacian => (-gamma * absolute).exp(),
-        Shape::Poly { degree, coef0 } => (gamma * product + coef0).powi(degree as i32),
-        Shape::Linear | Shape::Precomputed => product,
-        Shape::Sigmoid { coef0 } => (gamma * product + coef0).tanh(),
-        Shape::Matern32 => {
-            let a = (6.0 * gamma * squares).sqrt();
-            (1.0 + a) * (-a).exp()
-        }
-        Shape::Matern52 => {
-            let a = (10.0 * gamma * squares).sqrt();
-            (1.0 + a + a * a / 3.0) * (-a).exp()
-        }
-    }
-}
-
-fn csr(x: &Mat<f64>) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
-    let (mut start, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..x.nrows() {
-        for j in 0..x.ncols() {
-            if x[(i, j)] != 0.0 {
-                columns.push(j);
-                values.push(x[(i, j)]);
-            }
-        }
-        start.push(values.len());
-    }
-    (start, columns, values)
+    let row = |x: &Mat<f64>, i: usize| x.row(i).iter().copied().collect::<Vec<f64>>();
+    every_shape::naive(kernel, &row(x, i), &row(z, j))
 }
 
 #[test]
@@ -74,7 +34,7 @@ fn kernel_values_follow_their_formulas() {
         let Some(kernels) = device.kernels() else { continue };
         for (n, p) in [(1, 1), (70, 5), (67, 33)] {
             let (x, z) = (data(n, p), data(n + 30, p));
-            let (csr_x, csr_z) = (csr(&x), csr(&z));
+            let (csr_x, csr_z) = (sparse_parts(&x), sparse_parts(&z));
             let sparse_x = Csr::new(p, &csr_x.0[..], &csr_x.1[..], &csr_x.2[..]).unwrap();
             let sparse_z = Csr::new(p, &csr_z.0[..], &csr_z.1[..], &csr_z.2[..]).unwrap();
             let a: Vec<usize> = (0..n).rev().filter(|i| n < 3 || i % 5 != 3).collect();
@@ -123,7 +83,7 @@ fn kernel_values_follow_their_formulas() {
 fn kernels_are_symmetric_to_the_last_bit_and_keep_the_digits_of_near_rows() {
     let (n, control) = (131, Control::default());
     let x = data(n, 19);
-    let parts = csr(&x);
+    let parts = sparse_parts(&x);
     let sparse = Csr::new(19, &parts.0[..], &parts.1[..], &parts.2[..]).unwrap();
     let all: Vec<usize> = (0..n).collect();
     for (name, device) in devices() {
@@ -153,6 +113,45 @@ fn kernels_are_symmetric_to_the_last_bit_and_keep_the_digits_of_near_rows() {
         kernels.panels(&rows, &[0], &rows, &[1], &kernel, &[], &control, &mut each).unwrap();
         let want = naive(&x, 0, &x, 1, &kernel);
         assert!(want > 1e-6 && want < 0.99 && (near - want).abs() <= 1e-12, "{name}: {near} is not {want}");
+    }
+}
+
+#[test]
+fn a_huge_cell_is_exact_or_no_number() {
+    let (n, control) = (30, Control::default());
+    let all: Vec<usize> = (0..n).collect();
+    for (name, device) in devices() {
+        let Some(kernels) = device.kernels() else { continue };
+        for cell in HUGE {
+            let x = with_huge_cell(n, 5, cell);
+            let parts = sparse_parts(&x);
+            let sparse = Csr::new(5, &parts.0[..], &parts.1[..], &parts.2[..]).unwrap();
+            for shape in SHAPES {
+                let kernel = KernelFn::new(shape, 0.4).unwrap();
+                for rows in [Rows::from(&x), Rows::from(sparse)] {
+                    let mut each = |first: usize, values: &[f64]| {
+                        for (at, value) in values.iter().enumerate() {
+                            let (i, j) = (first + at / n, at % n);
+                            let want = naive(&x, i, &x, j, &kernel);
+                            let as_wanted = (value - want).abs() <= 1e-12 * (1.0 + want.abs());
+                            let what = format!("{name} {shape:?} {cell:e} at {i}, {j}");
+                            let right = if want.is_finite() { as_wanted } else { !value.is_finite() };
+                            assert!(right, "{what}: {value} is not {want}");
+                        }
+                        Ok(())
+                    };
+                    kernels.panels(&rows, &all, &rows, &all, &kernel, &[], &control, &mut each).unwrap();
+                    let gram = Gram::<f64>::compute_on(Some(kernels), &rows, &all, &kernel, &[], None, &control);
+                    let finite = all.iter().all(|&j| naive(&x, 7, &x, j, &kernel).is_finite());
+                    let blamed = Cell { what: "X", row: 7, column: 4, value: cell };
+                    match gram {
+                        Ok(_) => assert!(finite, "{name} {shape:?} {cell:e} passed"),
+                        Err(Error::Overflow { cell, .. }) => assert_eq!((cell, finite), (Some(blamed), false)),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        }
     }
 }
 
