@@ -5,6 +5,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::tile::{Side, check_sums};
 use crate::numeric::parallel;
 use crate::numeric::threads::pooled_if_worth;
 
@@ -101,7 +102,9 @@ impl Plane {
         let flops = 2.0 * x.stored() as f64 * self.values.len() as f64;
         pooled_if_worth(threads, flops, || {
             x.check("X")?;
-            Ok(self.values(x))
+            let values = self.values(x);
+            check_sums::<f64>("the decision value", Side::Rows("X", x), |row| row, self.values.len(), &values)?;
+            Ok(values)
         })
     }
 
