@@ -23,6 +23,7 @@ __all__ = [
     "Calibration",
     "Fit",
     "Nystrom",
+    "RowClasses",
     "Saved",
     "__version__",
     "available_memory",
@@ -71,7 +72,7 @@ class _Csr(Protocol):
     def indptr(self) -> npt.NDArray[Any]: ...
 
 class _Task(Protocol):
-    """One machine; None: weights of 1, the weights of the loss, all rows."""
+    """One machine; None: weights of 1, all rows, no classifier."""
 
     @property
     def loss(self) -> str: ...
@@ -82,21 +83,19 @@ class _Task(Protocol):
     @property
     def weight(self) -> _Double | None: ...
     @property
-    def score_weight(self) -> _Double | None: ...
-    @property
     def rows(self) -> npt.NDArray[np.int64] | None: ...
+    @property
+    def classes(self) -> RowClasses | None: ...
     @property
     def c_factor(self) -> float: ...
 
 class _Classes(Protocol):
-    """The classes of a classifier's rows; None: weights of 1, no probabilities."""
+    """The classes of a classifier's rows; None: no probabilities."""
 
     @property
     def arrangement(self) -> Arrangement: ...
     @property
-    def index(self) -> _Index: ...
-    @property
-    def weight(self) -> _Double | None: ...
+    def rows(self) -> RowClasses: ...
     @property
     def probability(self) -> str | None: ...
 
@@ -304,6 +303,12 @@ class Arrangement:
     def probabilities(self, values: _Double, maps: Sequence[Calibration]) -> _Double: ...
     def log_probabilities(self, values: _Double, maps: Sequence[Calibration]) -> _Double: ...
     def __reduce__(self) -> tuple[type[Arrangement], tuple[str, int]]: ...
+
+@final
+class RowClasses:
+    def __new__(
+        cls, index: _Index, n_classes: int, weight: _Double | None = None, factors: str | Sequence[float] | None = None
+    ) -> RowClasses: ...
 
 @final
 class Nystrom:

@@ -26,11 +26,11 @@ class Task:
     y : ndarray
         Targets.
     weight : ndarray or None
-        Weights of the targets in the loss, class weights among them; None: all 1.
-    score_weight : ndarray or None
-        Weights of the targets in scores and calibration; None: as in the loss.
+        Weights of the targets in the loss, in scores and in calibration; None: all 1.
     rows : ndarray or None
         The rows of X these are of; None: all.
+    classes : RowClasses or None
+        The classes of all rows of X and their weights in the loss, if this is a machine of a classifier.
     c_factor : float
         What C is multiplied with.
     """
@@ -39,8 +39,8 @@ class Task:
     constant: float
     y: Matrix
     weight: Weights | None = None
-    score_weight: Weights | None = None
     rows: npt.NDArray[np.int64] | None = None
+    classes: _core.RowClasses | None = None
     c_factor: float = 1.0
 
 
@@ -52,17 +52,14 @@ class Classes:
     ----------
     arrangement : Arrangement
         What the machines have to do with the classes.
-    index : ndarray
-        The class of each row.
-    weight : ndarray or None
-        The weight of each row in scores; None: all 1.
+    rows : RowClasses
+        The class of each row, and its weight in scores.
     probability : str or None
         "native" if the machines' values are the logarithms of odds, else the name of a calibration, or None.
     """
 
     arrangement: _core.Arrangement
-    index: npt.NDArray[np.int64]
-    weight: Weights | None
+    rows: _core.RowClasses
     probability: str | None
 
 

@@ -40,7 +40,9 @@ HINTS = {
 CLASSIFIER_PARAMETERS = """
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes in the loss, multiplied with those of the rows; "balanced" gives all classes the same total
-    weight. Scores and calibrated probabilities (`probability`) leave them out: they are those of rows as they come.
+    weight: (sum of all weights) / (number of classes · sum of the weights of the class). Each fold balances its own
+    training rows. Scores and calibrated probabilities (`probability`) leave them out: they are those of rows as they
+    come.
 multi_class : {{"ovo", "ovr"}}, or "multinomial" for `KernelLogistic`, default="ovo"
     More than two classes by a machine for each pair, which vote, or by a machine for each class against all others;
     all on one kernel matrix. "multinomial" is one problem for all classes.

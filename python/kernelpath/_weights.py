@@ -38,26 +38,21 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Weights | None:
     return weight
 
 
-def with_class_weights(
-    class_weight: Any, classes: npt.NDArray[Any], index: npt.NDArray[np.intp], weight: Weights | None
-) -> Weights | None:
-    """The weights times those of the rows' classes, ``classes[index]``."""
+def class_factors(class_weight: Any, classes: npt.NDArray[Any]) -> str | list[float] | None:
+    """What the weights of each class's rows are multiplied by in the loss; "balanced": so that all have one total."""
     if class_weight is None:
-        return weight
-    own = np.ones(len(index)) if weight is None else weight
+        return None
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(f"class_weight={class_weight!r} is not known; pass a dict, 'balanced' or None")
-        of_class = own.sum() / (len(classes) * np.bincount(index, own, len(classes)))
-    elif isinstance(class_weight, Mapping):
+        return class_weight
+    if isinstance(class_weight, Mapping):
         labels = classes.tolist()
         unknown = [label for label in class_weight if label not in labels]
         if unknown:
             raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class of y: {labels}")
-        of_class = np.array([_number(label, class_weight.get(label, 1.0)) for label in labels])
-    else:
-        raise TypeError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
-    return own * of_class[index]
+        return [_number(label, class_weight.get(label, 1.0)) for label in labels]
+    raise TypeError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
 
 
 def _number(label: Any, value: Any) -> float:

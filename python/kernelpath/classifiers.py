@@ -13,13 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernelpath import _core
 from kernelpath._base import _KernelPathBase
 from kernelpath._calibration import CalibratedMixin
-from kernelpath._folds import Folds, spread
+from kernelpath._folds import spread
 from kernelpath._machines import Classes, Machines, Parts, Task
 from kernelpath._scoring import OutOfFoldClassifier, OutOfFoldProbabilities, ScoredMixin, predicted_labels
 from kernelpath._settings import Loss, Settings, choice
 from kernelpath._shared import ClassifierParameters, Parameters, estimator, spell_out_signature
 from kernelpath._tuning import Maps
-from kernelpath._weights import Weights, with_class_weights
+from kernelpath._weights import Weights, class_factors
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -91,9 +91,8 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
             raise ValueError(
                 f"{type(self).__name__} separates at least 2 classes, but y has 1 class: {self.classes_.tolist()}"
             )
-        in_loss = with_class_weights(self.class_weight, self.classes_, index, weight)
-        in_scores = np.ones(len(index)) if weight is None and in_loss is not None else weight
         index = index.astype(np.int64)
+        of_rows = _core.RowClasses(index, len(self.classes_), weight, class_factors(self.class_weight, self.classes_))
         self._arrangement = _core.Arrangement(multi_class, len(self.classes_))
         self.machines_ = self._labels_set_apart()
         self._check_scoring()
@@ -102,14 +101,14 @@ class _KernelClassifier(ScoredMixin, ClassifierMixin, _KernelPathBase):
         tasks = []
         for m in range(self._arrangement.n_machines):
             targets, rows = self._arrangement.targets(m, index)
-            own_loss, own_scores = (w if w is None or rows is None else w[rows] for w in (in_loss, in_scores))
-            tasks.append(Task(*loss, targets, own_loss, own_scores, rows))
+            own = weight if weight is None or rows is None else weight[rows]
+            tasks.append(Task(*loss, targets, own, rows, of_rows))
         names = tuple(
             f"{positive!r} against {'the rest' if negative is None else repr(negative)}"
             for positive, negative in self.machines_
         )
         parts = Parts(names, is_joint=bool(names) and self.tune == "joint")
-        return Machines(tasks, parts, classes=Classes(self._arrangement, index, weight, self._probability()))
+        return Machines(tasks, parts, classes=Classes(self._arrangement, of_rows, self._probability()))
 
     def _labels_set_apart(self) -> list[tuple[Any, Any]]:
         """The labels that each of several machines sets apart: (positive, negative), or (positive, None)."""
@@ -317,18 +316,6 @@ class KernelLogistic(_KernelClassifier):
             raise ValueError(
                 f"solver={self.solver!r} does not fit multi_class='multinomial'; what fits: 'auto', 'newton'"
             )
-
-    def _check_folds(self, machines: Machines, folds: Folds, settings: Settings) -> None:
-        super()._check_folds(machines, folds, settings)
-        if machines.tasks[0].loss != "multinomial" or machines.classes is None:
-            return
-        for k, (train, _) in enumerate([] if isinstance(folds, str) else folds or []):
-            missing = np.flatnonzero(np.bincount(machines.classes.index[train], minlength=len(self.classes_)) == 0)
-            if missing.size:
-                raise ValueError(
-                    f"fold {k}: no training row of class {self.classes_.tolist()[missing[0]]!r}, and each class needs "
-                    "one; use fewer or stratified folds, or leave the class out"
-                )
 
     def _keep_probabilities(self, fit: _core.Fit, rows: Any, n_rows: int) -> None:
         assert fit.probabilities is not None  # they are native

@@ -68,7 +68,6 @@ MOST_FOLDS = 6
 REFUSALS = (
     "in float32: scale",
     "training rows have the same class",
-    "no training row of class",
     "cannot be represented",
 )
 PSD_KERNELS = ("rbf", "laplacian", "matern32", "matern52", "linear")
@@ -610,9 +609,10 @@ class Examination:
                     text = f"machine {m}: constant {task.constant}, not {problem.constant}"
                     self.report.offence(INCONSISTENT, text)
                 weight = np.ones(len(y)) if weight is None else weight
+                own = own_weights(self.case)[1][members]  # those of the classes are seen in P and D
                 if loss != problem.loss or not np.array_equal(y, problem.y.astype(y.dtype)):
                     self.report.offence(INCONSISTENT, f"machine {m}: loss or targets are not those asked for")
-                if not np.allclose(weight, problem.w.astype(float), rtol=1e-12, atol=0):
+                if not np.array_equal(weight, own):
                     self.report.offence(INCONSISTENT, f"machine {m}: weights are not those asked for")
                 if members_given is not None and not np.array_equal(members_given, members):
                     self.report.offence(INCONSISTENT, f"machine {m}: rows are not those asked for")
@@ -708,11 +708,16 @@ class Examination:
             chosen = np.random.default_rng(self.case.seed).choice(n_folds, MOST_FOLDS, replace=False)
         for fold in chosen:
             train = np.delete(np.arange(len(self.rows)), fold) if call.folds == "loo" else call.folds[fold][0]
-            rows, count = np.unique(place[train], return_counts=True)
-            rows, count = rows[rows >= 0], count[rows >= 0]
-            if len(rows) == 0:
+            count = np.bincount(train, minlength=len(self.rows))
+            rows = np.unique(place[train])
+            rows = rows[rows >= 0]
+            of_fold = machines(self.case, self.model, count)[1][m].among(rows).without_missing_classes()
+            if of_fold is None:  # a constant, whose loss is 0 in the limit
+                if np.any([path.primal[fold], path.dual[fold]]):
+                    text = f"{self.where(m, fold, g, 0)}: P or D of a machine without two classes is not 0"
+                    self.report.offence(WRONG_VALUE, text)
                 continue
-            part = Again(call, kernel.among(rows), problem.among(rows, count), self.tol, self.deadline)
+            part = Again(call, kernel.among(rows), of_fold, self.tol, self.deadline)
             for k in range(len(self.Cs)):
                 self.fold(g, m, fold, k, path, part)
 
@@ -824,12 +829,21 @@ class Again:
         return self.certificates[k]
 
 
-def machines(case, model):
-    """The rows with a weight, and of each machine the problem and which of these rows it is of."""
-    estimator, y = case.estimator, np.asarray(case.y)
-    weight = np.ones(len(y)) if case.sample_weight is None else np.asarray(case.sample_weight, np.float64)
+def own_weights(case):
+    """The rows with a weight, and their weights without those of classes."""
+    weight = np.ones(len(case.y)) if case.sample_weight is None else np.asarray(case.sample_weight, np.float64)
     rows = np.flatnonzero(weight > 0)
-    y, weight, everything = y[rows], weight[rows], np.arange(len(rows))
+    return rows, weight[rows]
+
+
+def machines(case, model, count=None):
+    """The rows with a weight, and of each machine the problem and which of these rows it is of.
+
+    With `count`, the problem is that of a fold whose training rows are these rows so often.
+    """
+    estimator, (rows, weight) = case.estimator, own_weights(case)
+    y, everything = np.asarray(case.y)[rows], np.arange(len(rows))
+    weight = weight if count is None else weight * count
     if isinstance(estimator, kernelpath.KernelQuantile):
         taus = np.atleast_1d(estimator.tau)
         problems = [Problem("quantile", float(tau), y.astype(float), weight) for tau in taus]
@@ -846,7 +860,8 @@ def machines(case, model):
     classes, index = np.unique(y, return_inverse=True)
     if estimator.class_weight == "balanced":
         totals = np.array([weight[index == c].sum() for c in range(len(classes))])
-        weight = weight * (weight.sum() / (len(classes) * totals))[index]
+        there = totals > 0
+        weight = weight * (weight.sum() / (there.sum() * np.where(there, totals, np.inf)))[index]
     elif estimator.class_weight is not None:
         weight = weight * np.array([estimator.class_weight.get(label, 1.0) for label in classes.tolist()])[index]
     if len(classes) == 2:

@@ -252,10 +252,3 @@ def test_selection(data):
 def test_what_does_not_fit_is_refused(data, estimator, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(*data)
-
-
-def test_a_fold_without_a_class_is_refused(data):
-    X, y = data
-    train, test = np.flatnonzero(y != "c"), np.flatnonzero(y == "c")
-    with pytest.raises(ValueError, match="fold 0: no training row of class 'c'"):
-        KernelLogistic(Cs=1.0, cv=[(train, test)], **FIXED).fit(X, y)

@@ -24,6 +24,7 @@ from scipy import sparse
 LONG = np.longdouble
 UNIT = 2.0**-53
 MULTINOMIAL = "multinomial"
+CLASSIFICATIONS = ("hinge", "squared_hinge", "logistic", "dwd", MULTINOMIAL)
 
 
 class Value(NamedTuple):
@@ -112,6 +113,19 @@ class Problem:
     def among(self, rows, count=1.0):
         """Some of the rows, their weights times `count`."""
         return replace(self, y=self.y[rows], w=self.w[rows] * count)
+
+    def without_missing_classes(self):
+        """The problem of the classes that are there, of which two are the binary problem; None if it has no optimum."""
+        if self.loss not in CLASSIFICATIONS:
+            return self
+        classes, y = np.unique(self.y, return_inverse=True)
+        if len(classes) < 2:
+            return None
+        if self.loss != MULTINOMIAL:
+            return self
+        if len(classes) == 2:
+            return replace(self, loss="logistic", constant=0.0, y=np.where(y == 1, 1.0, -1.0))
+        return replace(self, y=y)
 
     @property
     def targets(self):

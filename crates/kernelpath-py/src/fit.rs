@@ -12,12 +12,12 @@ use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrangement::{Arrangement, read_classes};
+use crate::arrangement::Arrangement;
 use crate::boundary::{Matrix, Table, Vector, matrix, run, run_watched, threads, unwrap};
 use crate::calibration::Calibration;
 use crate::kernels::kernel_fn;
 use crate::landmarks::{Found, is_given, read_landmarks};
-use crate::task::{PyTask, read_folds, read_task};
+use crate::task::{PyTask, RowClasses, read_folds, read_task};
 
 /// What a fit is asked to do, apart from the data.
 #[derive(FromPyObject)]
@@ -64,10 +64,8 @@ pub(crate) struct PyMachines<'py> {
 #[derive(FromPyObject)]
 pub(crate) struct PyClasses<'py> {
     arrangement: Bound<'py, Arrangement>,
-    /// The class of each row.
-    index: Vector<'py, i64>,
-    /// The weight of each row in scores.
-    weight: Option<Vector<'py, f64>>,
+    /// The class of each row, and its weight in scores.
+    rows: Bound<'py, RowClasses>,
     /// "native", the name of a calibration, or None.
     probability: Option<String>,
 }
@@ -85,8 +83,9 @@ struct Labelled {
 impl Labelled {
     fn read(classes: &PyClasses<'_>, tasks: &[Task]) -> PyResult<Self> {
         let arrangement = classes.arrangement.get().arranged.clone();
-        let class = read_classes(&classes.index, arrangement.classes())?;
-        let weight = classes.weight.as_ref().map_or_else(|| vec![1.0; class.len()], |w| w.to_vec());
+        let rows = &classes.rows.get().0;
+        let class = rows.class().to_vec();
+        let weight = rows.weight().map_or_else(|| vec![1.0; class.len()], <[f64]>::to_vec);
         let is_native = classes.probability.as_deref() == Some("native");
         let method = classes.probability.as_deref().filter(|_| !is_native).map(Method::from_name).transpose();
         Ok(Self { arrangement, class, weight, tasks: tasks.to_vec(), method: unwrap(method)?, is_native })

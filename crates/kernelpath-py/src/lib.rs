@@ -118,6 +118,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<fit::Fit>()?;
     module.add_class::<landmarks::Found>()?;
     module.add_class::<saved::Saved>()?;
+    module.add_class::<task::RowClasses>()?;
     module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(data::read_libsvm, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;

@@ -94,23 +94,25 @@ pub enum Error {
     },
     /// A training set with one class only.
     #[error(
-        "{}: all {rows} training rows have the same class, and two are needed; use fewer or stratified folds, or add rows of the other class",
-        .fold.map_or_else(|| "the data".to_string(), |k| format!("fold {k}"))
+        "{}: all {rows} training rows have the same class, and two are needed; {}",
+        .fold.map_or_else(|| "the data".to_string(), |k| format!("fold {k}")),
+        if .fold.is_some() {
+            "use stratified folds with at least 2 rows of each class, or add rows of another class"
+        } else {
+            "add rows of another class"
+        }
     )]
     OneClass {
-        /// The fold, or `None` for the whole data.
+        /// The fold (the row that is left out, if that is one by one), or `None` for the whole data.
         fold: Option<usize>,
         /// Number of training rows.
         rows: usize,
     },
-    /// A class without a training row.
+    /// A class without a row.
     #[error(
-        "{}: no training row of class {class} of {classes} has a weight; use fewer or stratified folds, or leave the class out",
-        .fold.map_or_else(|| "the data".to_string(), |k| format!("fold {k}"))
+        "the data: no training row of class {class} of {classes} has a weight; leave the class out, or add rows of it"
     )]
     NoClass {
-        /// The fold, or `None` for the whole data.
-        fold: Option<usize>,
         /// The class, counted from 0.
         class: usize,
         /// How many classes there are.

@@ -87,6 +87,7 @@ pub use fit::folds::{Fold, Folds};
 pub use fit::precision::Precision;
 pub use fit::request::{KernelChoice, Request, Task};
 pub use fit::result::PathFit;
+pub use fit::row_classes::RowClasses;
 pub use fit::run::fit;
 pub use fit::scoring::Scoring;
 pub use fit::search::{Search, Trained, Watch};

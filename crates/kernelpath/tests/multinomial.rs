@@ -208,7 +208,44 @@ fn bad_input_is_an_error() {
         let message = refused(&|r| r.tasks[0].y[3] = value);
         assert_eq!(message, format!("classes must be whole numbers from 0 on, got {value} at row 3"));
     }
-    let fold = Fold { train: (0..30).filter(|&i| y[i] != 2.0).collect(), test: vec![0] };
+    let fold = Fold { train: (0..30).filter(|&i| y[i] == 2.0).collect(), test: vec![0] };
     let message = refused(&|r| r.folds = Folds::Splits(vec![fold.clone()]));
-    assert!(message.contains("fold 0: no training row of class 2 of 3"), "{message}");
+    assert!(message.contains("have the same class"), "{message}");
+}
+
+/// Without a class, a fold is the problem of the others, and the class has probability 0.
+#[test]
+fn a_fold_without_a_class_is_the_problem_of_the_others() {
+    let (x, y) = clusters(60, 4, 1.0, 9);
+    let train: Vec<usize> = (0..60).filter(|&i| y[i] != 1.0).collect();
+    let test: Vec<usize> = (0..60).filter(|&i| y[i] == 1.0).collect();
+    let mut request = multinomial(&x, &y, &[0.5, 5.0]);
+    request.settings.tol = 1e-10;
+    request.folds = Folds::Splits(vec![Fold { train: train.clone(), test: test.clone() }]);
+    let with_all = fit(&request);
+    let others: Vec<f64> = train.iter().map(|&i| if y[i] > 1.0 { y[i] - 1.0 } else { y[i] }).collect();
+    let pick = |rows: &[usize]| rows.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect::<Vec<_>>();
+    let (x_train, x_test) = (pick(&train), pick(&test));
+    let mut request = multinomial(&x_train, &others, &[0.5, 5.0]);
+    request.settings.tol = 1e-10;
+    let alone = fit(&request);
+    for c in 0..2 {
+        let (there, here) = (&alone.records[0][c], &with_all.records[0][c]);
+        assert!((there.certificate.primal - here.certificate.primal).abs() <= 1e-9 * there.certificate.primal);
+        assert_eq!((here.status, here.b[1]), (Status::Converged, f64::NEG_INFINITY));
+        let kernel = kernel(Shape::Rbf);
+        let decision = |model: usize, row: usize| {
+            let (a, b) = (&x_test[2 * row..2 * row + 2], alone.intercepts(c)[model]);
+            let value = |(k, coef): (usize, &f64)| {
+                let z = &x_train[2 * k..2 * k + 2];
+                coef * (-kernel.gamma * ((a[0] - z[0]).powi(2) + (a[1] - z[1]).powi(2))).exp()
+            };
+            alone.coefficients(c)[model].iter().enumerate().map(value).sum::<f64>() + b
+        };
+        for (row, f) in with_all.oof[0][c].chunks_exact(4).enumerate() {
+            assert_close(&[f[0], f[2], f[3]], &[decision(0, row), decision(1, row), decision(2, row)], 1e-3);
+            let top = f.iter().fold(f64::NEG_INFINITY, |top, f| top.max(*f));
+            assert_eq!((f[1] - top).exp(), 0.0);
+        }
+    }
 }

@@ -14,6 +14,7 @@ pub(crate) struct Problem {
 }
 
 /// What is needed of a problem's solutions later.
+#[derive(Clone)]
 pub(crate) enum Keeps {
     /// The coefficients, and f at all units without the intercept.
     All,

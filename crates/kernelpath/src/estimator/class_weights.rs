@@ -1,7 +1,13 @@
 //! Weights of classes, which multiply the weights of their rows in the loss. Scores do not see them.
 
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::estimator::options::setting;
+use crate::fit::request::Task;
+use crate::fit::row_classes::RowClasses;
+use crate::loss::objective::Objective;
+use crate::model::arrangement::Arrangement;
 use crate::model::label_value::LabelValue;
 
 /// Weights of classes.
@@ -10,33 +16,40 @@ pub(crate) enum ClassWeights {
     /// All 1.
     #[default]
     Equal,
-    /// (sum of all weights) / (number of classes · sum of the weights of the class).
+    /// All classes have the same total, in each fold.
     Balanced,
     /// These; 1 for classes that are not named.
     Named(Vec<(LabelValue, f64)>),
 }
 
 impl ClassWeights {
-    /// The weight of each row in the loss, given its class and its own weight; `None`: all 1.
-    pub fn in_loss(
-        &self,
-        values: &[LabelValue],
-        class: &[usize],
-        weight: Option<&Vec<f64>>,
-    ) -> Result<Option<Vec<f64>>> {
-        let own = |i: usize| weight.map_or(1.0, |weight| weight[i]);
-        let of_class = match self {
-            Self::Equal => return Ok(weight.cloned()),
-            Self::Balanced => {
-                let mut totals = vec![0.0; values.len()];
-                class.iter().enumerate().for_each(|(i, c)| totals[*c] += own(i));
-                let all: f64 = totals.iter().sum();
-                totals.iter().map(|total| all / (values.len() as f64 * total)).collect()
-            }
-            Self::Named(named) => self::named(named, values)?,
-        };
-        Ok(Some(class.iter().enumerate().map(|(i, c)| own(i) * of_class[*c]).collect()))
+    /// Rows of these classes, by their places among `values`, with these weights.
+    pub fn of_rows(&self, values: &[LabelValue], class: &[usize], weight: Option<&Vec<f64>>) -> Result<RowClasses> {
+        let rows = RowClasses::new(class.to_vec(), weight.cloned());
+        Ok(match self {
+            Self::Equal => rows,
+            Self::Balanced => rows.balanced(),
+            Self::Named(named) => rows.weighing(self::named(named, values)?),
+        })
     }
+}
+
+/// The machines of an arrangement for the rows of these classes, each with its objective.
+pub(crate) fn machines_of(
+    arrangement: &Arrangement,
+    classes: RowClasses,
+    objective: impl Fn(usize) -> Objective,
+) -> Vec<Task> {
+    let classes = Arc::new(classes);
+    let task = |m: usize| {
+        let (y, rows) = arrangement.targets(m, classes.class());
+        let weight = match (classes.weight(), &rows) {
+            (Some(weight), Some(rows)) => Some(rows.iter().map(|&i| weight[i]).collect()),
+            (weight, _) => weight.map(<[f64]>::to_vec),
+        };
+        Task::new(objective(m), &y).with_weight(weight).of_classes(Some(classes.clone())).on_rows(rows)
+    };
+    (0..arrangement.machines()).map(task).collect()
 }
 
 fn named(named: &[(LabelValue, f64)], values: &[LabelValue]) -> Result<Vec<f64>> {

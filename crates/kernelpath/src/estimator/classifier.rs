@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::data::rows::IntoRows;
 use crate::error::Result;
-use crate::estimator::class_weights::ClassWeights;
+use crate::estimator::class_weights::{ClassWeights, machines_of};
 use crate::estimator::fitted::Fitted;
 use crate::estimator::fitted_classifier::FittedClassifier;
 use crate::estimator::label::{Encoded, Label, encoded};
@@ -116,7 +116,8 @@ impl Classifier {
         self
     }
 
-    /// Weights of classes in the loss that make all classes count the same.
+    /// Weights of classes in the loss that make all classes count the same: a row is multiplied by (sum of all weights) /
+    /// (number of classes · sum of the weights of its class). Each fold balances its own training rows.
     #[must_use]
     pub fn balanced(mut self) -> Self {
         self.class_weights = ClassWeights::Balanced;
@@ -304,26 +305,12 @@ impl Classifier {
         labels: &Encoded<L>,
         weight: Option<&Vec<f64>>,
     ) -> Result<Vec<Task>> {
-        let in_loss = self.class_weights.in_loss(&labels.values, &labels.class, weight)?;
-        // Without class weights, scores count rows as the loss does.
-        let in_scores = match (weight, &in_loss) {
-            (None, Some(_)) => Some(vec![1.0; labels.class.len()]),
-            (weight, _) => weight.cloned(),
-        };
+        let classes = self.class_weights.of_rows(&labels.values, &labels.class, weight)?;
         let objective = match (self.objective, arrangement) {
             (Objective::Multinomial, Arrangement::Two) => Objective::Scalar(Loss::Logistic),
             (objective, _) => objective,
         };
-        let task = |m: usize| {
-            let (y, rows) = arrangement.targets(m, &labels.class);
-            let own = |weight: &Option<Vec<f64>>| match (weight, &rows) {
-                (Some(weight), Some(rows)) => Some(rows.iter().map(|&i| weight[i]).collect()),
-                (weight, _) => weight.clone(),
-            };
-            let (weight, score_weight) = (own(&in_loss), own(&in_scores));
-            Task::new(objective, &y).with_weight(weight).with_score_weight(score_weight).on_rows(rows)
-        };
-        Ok((0..arrangement.machines()).map(task).collect())
+        Ok(machines_of(arrangement, classes, |_| objective))
     }
 
     /// How the machines choose.

@@ -6,7 +6,7 @@ use crate::certify::certificate::{Certificate, worst};
 use crate::certify::record::Settings;
 use crate::data::rows::{Rows, RowsBuf};
 use crate::error::{Error, Result};
-use crate::estimator::class_weights::ClassWeights;
+use crate::estimator::class_weights::{ClassWeights, machines_of};
 use crate::estimator::counted::Counted;
 use crate::estimator::label::Label;
 use crate::estimator::options::setting;
@@ -225,16 +225,8 @@ impl SavedModel {
                 if (0..known.len()).any(|c| !class.contains(&c)) {
                     return Ok(Err("the model has classes that the rows do not have".into()));
                 }
-                let in_loss = named_as(class_weights, known).in_loss(known, &class, weight)?;
-                let task = |(m, objective): (usize, &Objective)| {
-                    let (y, rows) = arrangement.targets(m, &class);
-                    let own = match (&in_loss, &rows) {
-                        (Some(weight), Some(rows)) => Some(rows.iter().map(|&i| weight[i]).collect()),
-                        (weight, _) => weight.clone(),
-                    };
-                    Task::new(*objective, &y).with_weight(own).on_rows(rows)
-                };
-                Ok(Ok(objectives.iter().enumerate().map(task).collect()))
+                let classes = named_as(class_weights, known).of_rows(known, &class, weight)?;
+                Ok(Ok(machines_of(arrangement, classes, |m| objectives[m])))
             }
             (Outputs::Numbers { .. }, Truth::Numbers { columns, values }) => {
                 let machines = objectives.len();

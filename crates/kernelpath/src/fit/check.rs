@@ -5,6 +5,7 @@ use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::fit::folds::{Folds, counts};
 use crate::fit::request::{KernelChoice, Request, Task};
+use crate::fit::row_classes::RowClasses;
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::loss::objective::Objective;
 use crate::numeric::memory;
@@ -60,7 +61,7 @@ pub(crate) fn check(request: &Request) -> Result<()> {
     let diagonal = largest_diagonal(&request.x, &request.kernel.function());
     request.tasks.iter().try_for_each(|task| {
         let (slope, value) = task.objective.steepness(&task.y);
-        let weights = (0..task.y.len()).map(|k| task.weight(k) * task.c_factor);
+        let weights = task.weights(&|_| 1.0).into_iter().map(|weight| weight * task.c_factor);
         check_products(request.cs, weights, &Scales { slope, value, diagonal })
     })
 }
@@ -90,6 +91,9 @@ pub(crate) fn check_targets(task: &Task, n: usize) -> Result<()> {
         if let Some(k) = weight.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
             return Err(Error::Weight { value: weight[k], row: task.row(k) });
         }
+    }
+    if let Some(classes) = &task.classes {
+        classes.check(n)?;
     }
     if !(task.c_factor > 0.0 && task.c_factor.is_finite()) {
         return Err(Error::Parameter { name: "c_factor", expected: "a finite number > 0", value: task.c_factor });
@@ -123,23 +127,48 @@ fn check_task(task: &Task, request: &Request) -> Result<()> {
     if !task.objective.is_classification() {
         return Ok(());
     }
-    if request.folds == Folds::LeaveOneOut {
+    if request.folds == Folds::LeaveOneOut && !task.is_one_of_several() {
         for class in [-1.0, 1.0] {
             let mut of_class = (0..task.y.len()).filter(|&k| task.y[k] == class && task.weight(k) > 0.0);
             if let (Some(k), None) = (of_class.next(), of_class.next()) {
-                return Err(Error::OneClass { fold: Some(task.row(k)), rows: task.y.len() - 1 });
+                let rows = (0..task.y.len()).filter(|&k| task.weight(k) > 0.0).count() - 1;
+                return Err(Error::OneClass { fold: Some(task.row(k)), rows });
             }
         }
     }
     for (k, fold) in request.folds.splits().iter().enumerate() {
         let count = counts(n, &fold.train);
-        check_learned(task, Some(k), &|i| count[i])?;
+        if task.is_one_of_several() || task.objective == Objective::Multinomial {
+            check_fold(task, k, &|i| count[i])?;
+        } else {
+            check_learned(task, Some(k), &|i| count[i])?;
+        }
     }
     Ok(())
 }
 
+/// Refuses a fold of several classes whose training rows are of one class, or none. Row i of X counts `count(i)` times.
+fn check_fold(task: &Task, fold: usize, count: &dyn Fn(usize) -> f64) -> Result<()> {
+    let (mut first, mut rows) = (None, 0);
+    // A machine of some classes does not have the rows of the others.
+    let class = |k: usize| (task.y[k] as usize, task.weight(k) * count(task.row(k)));
+    let class_of_row = |of: &RowClasses, i: usize| (of.class()[i], of.own_weight(i) * count(i));
+    let learned: Vec<(usize, f64)> = match task.classes.as_deref() {
+        Some(of) => (0..of.class().len()).map(|i| class_of_row(of, i)).collect(),
+        None => (0..task.y.len()).map(class).collect(),
+    };
+    for (class, _) in learned.into_iter().filter(|(_, weight)| *weight > 0.0) {
+        if *first.get_or_insert(class) != class {
+            return Ok(());
+        }
+        rows += 1;
+    }
+    Err(if rows == 0 { Error::NoWeight } else { Error::OneClass { fold: Some(fold), rows } })
+}
+
 /// Refuses a model that would learn from no row or, for a classifier, not from every class: the intercept of a missing
-/// class would go to −∞, and there would be no optimum. Row i of X counts `count(i)` times.
+/// class would go to −∞, and there would be no optimum. Row i of X counts `count(i)` times. (Folds of several classes may
+/// do without some of them: see `absent.rs`.)
 fn check_learned(task: &Task, fold: Option<usize>, count: &dyn Fn(usize) -> f64) -> Result<()> {
     let learned: Vec<usize> = (0..task.y.len()).filter(|&k| task.weight(k) * count(task.row(k)) > 0.0).collect();
     if task.objective == Objective::Multinomial {
@@ -149,7 +178,7 @@ fn check_learned(task: &Task, fold: Option<usize>, count: &dyn Fn(usize) -> f64)
             there[task.y[k] as usize] = true;
         }
         let missing = there.iter().position(|there| !there);
-        return missing.map_or(Ok(()), |class| Err(Error::NoClass { fold, class, classes }));
+        return missing.map_or(Ok(()), |class| Err(Error::NoClass { class, classes }));
     }
     let Some(&first) = learned.first() else { return Err(Error::NoWeight) };
     let are_alike = learned.iter().all(|&k| task.y[k] == task.y[first]);
@@ -174,7 +203,7 @@ fn check_classes(task: &Task, request: &Request) -> Result<()> {
         let mut there: Vec<bool> = vec![false; n];
         task.y.iter().filter(|y| **y < n as f64).for_each(|&y| there[y as usize] = true);
         let class = there.iter().position(|there| !there).unwrap_or(n);
-        return Err(Error::NoClass { fold: None, class, classes });
+        return Err(Error::NoClass { class, classes });
     }
     if classes < 2 {
         return Err(Error::OneClass { fold: None, rows: n });

@@ -24,6 +24,9 @@ pub(crate) fn held_out<T: Entry>(
     control: &Control,
 ) -> Result<Vec<Vec<f64>>> {
     let run: Vec<usize> = (0..machine.coef.len()).filter(|&c| !machine.coef[c].is_empty()).collect();
+    if run.is_empty() {
+        return Ok(vec![vec![f64::NAN; wanted.len()]; machine.coef.len()]);
+    }
     let (models, model_of) = distinct(&run.iter().map(|&c| &machine.coef[c][..]).collect::<Vec<_>>());
     // Units whose coefficient is 0 in all models are left out.
     let used: Vec<usize> = (0..own.len()).filter(|&k| models.iter().any(|beta| beta[k] != 0.0)).collect();

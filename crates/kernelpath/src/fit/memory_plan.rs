@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::fit::folds::Folds;
+use crate::fit::left_out::most_outside;
 use crate::fit::request::{Request, Task};
 use crate::kernel::definite::{examination_bytes, is_in_doubt};
 use crate::kernel::gram::{Gram, check_plan};
@@ -121,7 +122,8 @@ fn beside_matrix<T: Entry>(request: &Request, device: &dyn Device, n_units: usiz
         } else {
             // The coefficients of a task's models are kept until its held-out values are computed, and so are a fold's
             // products with the matrix.
-            let kept = 8 * (rows * (splits.len() + 2) + largest_test) as u64 * cs as u64;
+            let without = if request.folds == Folds::LeaveOneOut { most_outside(task, n) } else { 0 };
+            let kept = 8 * (rows * (splits.len() + without + 2) + largest_test) as u64 * cs as u64;
             part = part.max(solver + Gram::<T>::work_bytes(rows, cs, 1) + kept);
         }
     }

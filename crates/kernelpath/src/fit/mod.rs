@@ -1,15 +1,18 @@
 //! From a request to every model of a fit.
 
+pub(crate) mod absent;
 pub(crate) mod check;
 pub(crate) mod folds;
 pub(crate) mod grid;
 pub(crate) mod held_out;
+pub(crate) mod left_out;
 pub(crate) mod memory_plan;
 pub(crate) mod metrics;
 pub(crate) mod placed;
 pub(crate) mod precision;
 pub(crate) mod request;
 pub(crate) mod result;
+pub(crate) mod row_classes;
 pub(crate) mod run;
 pub(crate) mod scoring;
 pub(crate) mod search;

@@ -14,7 +14,7 @@ pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     if request.kernel.function().shape == Shape::Precomputed {
         return Ok(Units::separate(request.x.nrows()));
     }
-    // Leave-one-out leaves out one row of a unit, so the rows of a unit must have equal weights, too.
+    // Leave-one-out leaves out one row of a unit, so the rows of a unit must have equal weights and classes, too.
     let alone = request.folds == Folds::LeaveOneOut;
     let (whole, small): (Vec<usize>, Vec<usize>) =
         (0..request.tasks.len()).partition(|&t| request.tasks[t].rows.is_none());
@@ -31,7 +31,9 @@ pub(crate) fn units(request: &Request, control: &Control) -> Result<Units> {
     };
     let keys = |i: usize| {
         let in_small = learners.get(i).into_iter().flatten().copied();
-        whole.iter().map(move |&t| (t, i)).chain(in_small).flat_map(key)
+        let class = move |t: usize| request.tasks[t].classes.as_ref().filter(|_| alone).map(|of| of.class()[i] as f64);
+        let classes = (0..request.tasks.len()).filter_map(class);
+        whole.iter().map(move |&t| (t, i)).chain(in_small).flat_map(key).chain(classes)
     };
     Units::merge(&request.x, keys, control)
 }
@@ -61,21 +63,21 @@ impl Placed {
         y
     }
 
-    /// The weight of one row of each unit. The rows of a unit have equal weights, if rows are left out one by one.
-    pub fn weight_of_a_row(&self, task: &Task) -> Vec<f64> {
-        let mut of_row = vec![0.0; self.own.len()];
-        for (k, &u) in self.place.iter().enumerate() {
-            of_row[u] = task.weight(k);
+    /// The weight of each unit, where `weight` has that of each row of the task.
+    pub fn weights(&self, weight: &[f64]) -> Vec<f64> {
+        let mut of_unit = vec![0.0; self.own.len()];
+        for (weight, &u) in weight.iter().zip(&self.place) {
+            of_unit[u] += weight;
         }
-        of_row
+        of_unit
     }
 
-    /// The weight of each unit, with row i of X counted `count(i)` times.
-    pub fn weights(&self, task: &Task, count: &dyn Fn(usize) -> f64) -> Vec<f64> {
-        let mut weight = vec![0.0; self.own.len()];
+    /// A row of each unit, by its place among those of the task.
+    pub fn representatives(&self) -> Vec<usize> {
+        let mut of_unit = vec![0; self.own.len()];
         for (k, &u) in self.place.iter().enumerate() {
-            weight[u] += task.weight(k) * count(task.row(k));
+            of_unit[u] = k;
         }
-        weight
+        of_unit
     }
 }

@@ -3,7 +3,8 @@
 use crate::data::rows::Rows;
 use crate::data::units::Units;
 use crate::error::{Result, named};
-use crate::fit::request::{KernelChoice, Request};
+use crate::fit::folds::counts;
+use crate::fit::request::{KernelChoice, Request, Task};
 use crate::kernel::accuracy::STANDARD_ERRORS;
 use crate::kernel::gram::{Gram, single_is_enough};
 use crate::kernel::shape::{KernelFn, Shape};
@@ -62,8 +63,21 @@ fn single_proves(request: &Request) -> bool {
     let is_straight = |loss: &Loss| loss.curvature_bound().is_none();
     let straight = request.tasks.iter().filter_map(|task| Some((task, task.loss().filter(is_straight)?)));
     straight.into_iter().all(|(task, loss)| {
-        let weight = (0..task.y.len()).map(|k| task.weight(k)).fold(0.0, f64::max);
+        let weight = largest_weight(request, task);
         let error = Gram::<f32>::storage_error() * (task.y.len() as f64).sqrt() * largest * weight;
         STANDARD_ERRORS * error <= request.settings.tol * loss.scale(&task.y)
     })
+}
+
+/// The largest weight of a row in the refit or a fold: folds balance their classes anew.
+fn largest_weight(request: &Request, task: &Task) -> f64 {
+    let largest = |count: &dyn Fn(usize) -> f64| task.weights(count).into_iter().fold(0.0, f64::max);
+    let mut weight = largest(&|_| 1.0);
+    if task.classes.as_ref().is_some_and(|classes| classes.are_balanced()) {
+        for fold in request.folds.splits() {
+            let count = counts(request.x.nrows(), &fold.train);
+            weight = largest(&|i| count[i]).max(weight);
+        }
+    }
+    weight
 }

@@ -1,10 +1,13 @@
 //! What to fit.
 
+use std::sync::Arc;
+
 use crate::certify::record::Settings;
 use crate::data::rows::Rows;
 use crate::device::place::DeviceChoice;
 use crate::fit::folds::Folds;
 use crate::fit::precision::Precision;
+use crate::fit::row_classes::RowClasses;
 use crate::kernel::pairs::Pairs;
 use crate::kernel::shape::KernelFn;
 use crate::loss::objective::Objective;
@@ -23,10 +26,13 @@ pub struct Task {
     pub rows: Option<Vec<usize>>,
     /// A target for each of these rows: a number, ±1, or for the multinomial loss a class counted from 0.
     pub y: Vec<f64>,
-    /// A weight for each of these rows in the loss, ≥ 0; `None`: all 1.
+    /// A weight for each of these rows in the loss, ≥ 0; `None`: all 1. What its class weighs comes on top.
     pub weight: Option<Vec<f64>>,
-    /// The same for the scores of held-out rows; `None`: as in the loss.
+    /// The same for the scores of held-out rows; `None`: as in `weight`.
     pub score_weight: Option<Vec<f64>>,
+    /// The classes of all rows of X, if this is a machine of a classifier: their weights in the loss, and whether there
+    /// are others than those of this machine.
+    pub classes: Option<Arc<RowClasses>>,
     /// A factor of C for this task, > 0. With it, tasks whose targets have different units can share one grid of C's.
     pub c_factor: f64,
 }
@@ -35,7 +41,7 @@ impl Task {
     /// All rows, of weight 1.
     pub fn new(objective: impl Into<Objective>, y: &[f64]) -> Self {
         let objective = objective.into();
-        Self { objective, rows: None, y: y.to_vec(), weight: None, score_weight: None, c_factor: 1.0 }
+        Self { objective, rows: None, y: y.to_vec(), weight: None, score_weight: None, classes: None, c_factor: 1.0 }
     }
 
     /// These weights of the rows in the loss.
@@ -54,6 +60,12 @@ impl Task {
     #[must_use]
     pub fn on_rows(self, rows: Option<Vec<usize>>) -> Self {
         Self { rows, ..self }
+    }
+
+    /// A machine of a classifier of these classes.
+    #[must_use]
+    pub fn of_classes(self, classes: Option<Arc<RowClasses>>) -> Self {
+        Self { classes, ..self }
     }
 
     /// C's multiplied by a factor.
@@ -85,7 +97,21 @@ impl Task {
         self.rows.as_ref().map_or(k, |rows| rows[k])
     }
 
-    /// Weight of the `k`-th row of the task.
+    /// The weight in the loss of each row of the task, in the problem in which row i of X counts `count(i)` times: its
+    /// own weight times that of its class.
+    pub(crate) fn weights(&self, count: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        let factors = self.classes.as_ref().map(|classes| (classes.class(), classes.factors(count)));
+        let factor = |row: usize| factors.as_ref().map_or(1.0, |(class, factors)| factors[class[row]]);
+        let weight = |k: usize| self.weight(k) * factor(self.row(k)) * count(self.row(k));
+        (0..self.y.len()).map(weight).collect()
+    }
+
+    /// Whether the task is one of several machines that tell more than two classes apart.
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        self.classes.as_ref().is_some_and(|classes| classes.number() > 2)
+    }
+
+    /// Weight of the `k`-th row of the task, without that of its class.
     pub(crate) fn weight(&self, k: usize) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| weight[k])
     }

@@ -5,11 +5,12 @@
 
 use std::time::Instant;
 
-use crate::certify::ledger::{Kept, Problem};
+use crate::certify::ledger::Kept;
 use crate::certify::record::Record;
 use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
 use crate::error::Result;
+use crate::fit::absent;
 use crate::fit::check::check;
 use crate::fit::folds::Folds;
 use crate::fit::grid::each_once;
@@ -18,7 +19,7 @@ use crate::fit::placed::{Placed, units};
 use crate::fit::precision::is_single;
 use crate::fit::request::{KernelChoice, Request, Task};
 use crate::fit::result::{PathFit, path_fit};
-use crate::fit::solved::{Found, Solved, problems};
+use crate::fit::solved::{Found, Posed, Solved};
 use crate::fit::spread::in_units;
 use crate::fit::with_features::WithFeatures;
 use crate::fit::with_matrix::{Origin, WithMatrix};
@@ -32,6 +33,7 @@ use crate::numeric::parallel;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::{Control, Phase};
+use crate::path::leave_one_out::LeftOut;
 use crate::solver::choice::Solver;
 
 /// K of a fit, and how the problems of one task are solved on it.
@@ -41,10 +43,10 @@ pub(crate) trait Ground: Sync {
     /// Whether the folds of the task keep the values of their test rows. The others keep coefficients, from which
     /// [`held_out`](Self::held_out) computes these values.
     fn keeps_values(&self, task: &Task) -> bool;
-    /// Solves the problems of a task, the refit first.
-    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found>;
-    /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, the only
-    /// "fold" is the refit, and its values are those at all rows.
+    /// Solves the problems of a task.
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, posed: &Posed) -> Result<Found>;
+    /// `[fold][c]`: the values at the folds' test rows, NaN where not run. If rows are left out one by one, there is a
+    /// "fold" for each group of rows that the task does not learn from, and its values are those at these rows.
     fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>>;
     /// The coefficients of the refit, one for each row or landmark.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>>;
@@ -199,26 +201,33 @@ fn fit_tasks(request: &Request, units: &Units, ground: &impl Ground, control: &C
     let fit_task = |k: usize| {
         let (task, started) = (&tasks[k], Instant::now());
         let (placed, keeps_values) = (Placed::new(task, units), ground.keeps_values(task));
-        let problems = problems(request, task, (&placed, units), keeps_values);
-        let (method, mut folds, left_out) = ground.solve(request, task, &placed, &problems)?;
-        let (refit, weight) = (folds.remove(0), problems[0].weight.to_vec());
+        let posed = Posed::new(request, task, (&placed, units), keeps_values);
+        let (method, mut kept, left_out) = ground.solve(request, task, &placed, &posed)?;
+        let (refit, weight) = (kept.remove(0), posed.problems[0].weight.to_vec());
+        let folds = posed.folds(kept, request.cs.len());
         let seconds = started.elapsed().as_secs_f64();
-        let solved = Solved { placed, weight, method, refit, folds, left_out, seconds };
+        let Posed { constants, leaving, .. } = posed;
+        let outside = leaving.map(|leaving| leaving.outside).unwrap_or_default();
+        let of_task = constants.clone();
+        let solved = Solved { placed, weight, method, refit, folds, left_out, outside, constants, seconds };
         let values = if keeps_values { None } else { Some(ground.held_out(request, &solved)?) };
-        Ok((k, assemble(request, task, ground, solved, values)?))
+        control.advance(of_task.iter().flatten().count() * request.cs.len());
+        Ok((k, assemble(request, task, ground, solved, values)?, of_task))
     };
-    let mut fits = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
+    let mut found = together.into_iter().map(fit_task).collect::<Result<Vec<_>>>()?;
     let started = Instant::now();
     let mut side_by_side = parallel::try_map(alone, fit_task)?;
     // Seconds side by side pass at once.
-    let seconds: f64 = side_by_side.iter().map(|(_, fit)| fit.path_seconds).sum();
+    let seconds: f64 = side_by_side.iter().map(|(_, fit, _)| fit.path_seconds).sum();
     let share = (started.elapsed().as_secs_f64() / seconds).min(1.0);
-    for (_, fit) in &mut side_by_side {
+    for (_, fit, _) in &mut side_by_side {
         fit.path_seconds *= share;
     }
-    fits.extend(side_by_side);
-    fits.sort_by_key(|(k, _)| *k);
-    Ok(fits.into_iter().map(|(_, fit)| fit).collect())
+    found.extend(side_by_side);
+    found.sort_by_key(|(k, ..)| *k);
+    let (mut fits, constants): (Vec<PathFit>, Vec<_>) = found.into_iter().map(|(_, fit, of_fit)| (fit, of_fit)).unzip();
+    absent::lower(request, &constants, &mut fits);
+    Ok(fits)
 }
 
 /// Makes the fit of a task. `values` are those of [`Ground::held_out`], if the folds did not keep theirs.
@@ -234,18 +243,24 @@ fn assemble(
     for kept in solved.folds.iter_mut().chain([&mut solved.refit]) {
         ground.finish_records(&solved.placed, kept);
     }
-    let Solved { placed: Placed { place, .. }, method, refit, folds, left_out, seconds, .. } = solved;
+    let Solved { placed: Placed { place, .. }, method, refit, folds, left_out, outside, constants, seconds, .. } =
+        solved;
     let mut records: Vec<Vec<Record>> = Vec::new();
     let mut oof: Vec<Vec<Vec<f64>>> = Vec::new();
     if request.folds == Folds::LeaveOneOut {
         for i in 0..request.x.nrows() {
-            if let Some(k) = task.position(i) {
-                records.push(left_out.iter().map(|of_c| of_c[place[k]].0.clone()).collect());
-                oof.push(left_out.iter().map(|of_c| vec![of_c[place[k]].1]).collect());
-            } else {
-                // The task did not learn from this row in the first place.
-                records.push(refit.records.clone());
-                oof.push(values.iter().flatten().flatten().map(|f| vec![f[i]]).collect());
+            // Rows that the task does not learn from follow.
+            let of_row: Vec<&LeftOut> = match task.position(i) {
+                Some(k) => left_out.iter().map(|of_c| &of_c[place[k]]).collect(),
+                None => Vec::new(),
+            };
+            records.push(of_row.iter().map(|(record, _)| record.clone()).collect());
+            oof.push(of_row.iter().map(|(_, value)| vec![*value]).collect());
+        }
+        for (g, (rows, values)) in outside.iter().zip(values.iter().flatten()).enumerate() {
+            for (at, &row) in rows.iter().enumerate() {
+                records[row].clone_from(&folds.get(g).unwrap_or(&refit).records);
+                oof[row] = values.iter().map(|f| vec![f[at]]).collect();
             }
         }
     } else {
@@ -257,6 +272,12 @@ fn assemble(
             records.push(kept.records);
         }
         oof = values.unwrap_or(oof);
+    }
+    for ((records, oof), constant) in records.iter_mut().zip(&mut oof).zip(constants) {
+        if let Some(constant) = constant {
+            records.fill(absent::record(constant));
+            oof.iter_mut().flatten().for_each(|value| *value = constant);
+        }
     }
     records.push(refit.records);
     let made = path_fit(request, task, method.name(), records, oof, coef);

@@ -77,7 +77,7 @@ pub fn verify(
     check_length("the intercepts", model.b, outputs)?;
     let length = if let KernelChoice::LowRank(nystrom) = kernel { nystrom.map().nrows() } else { rows.len() };
     check_length("the coefficients", model.coef, length * outputs)?;
-    let weight: Vec<f64> = (0..rows.len()).map(|k| model.c * task.weight(k)).collect();
+    let weight: Vec<f64> = task.weights(&|_| 1.0).iter().map(|w| model.c * w).collect();
     pool(threads)?.install(|| {
         x.check("X")?;
         let centre = if let KernelChoice::Exact(kernel) = kernel { centre_of(&kernel, x) } else { Vec::new() };

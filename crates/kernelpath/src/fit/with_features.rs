@@ -2,7 +2,7 @@
 //!
 //! The features are made once, from the rows alone, outside the path and the folds.
 
-use crate::certify::ledger::{Kept, Problem};
+use crate::certify::ledger::Kept;
 use crate::certify::record::Record;
 use crate::certify::reduced::OnFeatures;
 use crate::data::units::Units;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{Found, SolveAll, Solved, solve_classes};
+use crate::fit::solved::{Found, Posed, SolveAll, Solved, solve_classes};
 use crate::numeric::cholesky::Working;
 use crate::numeric::design::{Accuracy, Design, Gathered};
 use crate::nystrom::approximation::Nystrom;
@@ -55,8 +55,9 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
         task.loss().is_none()
     }
 
-    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found> {
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, posed: &Posed) -> Result<Found> {
         let (design, control, y) = (self.design, self.control, placed.targets(task));
+        let problems = &posed.problems[..];
         let Some(loss) = task.loss() else {
             let kernel = FeatureKernel { design, errors: self.errors };
             let mut found = solve_classes(&kernel, request, (&y, task.outputs()), problems, TOGETHER, control)?;
@@ -78,6 +79,9 @@ impl<T: Working> Ground for WithFeatures<'_, T> {
     fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
         let of_fold = |kept: &Kept, test: &[usize]| -> Result<Vec<Vec<f64>>> {
             let run: Vec<usize> = (0..kept.coef.len()).filter(|&c| !kept.coef[c].is_empty()).collect();
+            if run.is_empty() {
+                return Ok(vec![vec![f64::NAN; test.len()]; kept.coef.len()]);
+            }
             let w: Vec<&[f64]> = run.iter().map(|&c| &kept.coef[c][..]).collect();
             let gathered = self.design.gather(&self.units.of(test), Accuracy::Double)?;
             let products = gathered.design().times(&w, Accuracy::Double, self.control)?;

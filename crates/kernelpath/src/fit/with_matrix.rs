@@ -1,17 +1,18 @@
 //! A fit on a kernel matrix: that of the rows, or K = ZZᵀ where the features are nearly as many as the rows.
 
 use crate::certify::exact::Shared;
-use crate::certify::ledger::{Kept, Problem};
+use crate::certify::ledger::Kept;
 use crate::certify::record::{Record, Status};
 use crate::data::units::Units;
 use crate::device::{Decompositions, Device};
 use crate::error::Result;
 use crate::fit::folds::Folds;
 use crate::fit::held_out::held_out;
+use crate::fit::left_out::Leaving;
 use crate::fit::placed::Placed;
 use crate::fit::request::{Request, Task};
 use crate::fit::run::Ground;
-use crate::fit::solved::{Found, SolveAll, Solved, solve_classes};
+use crate::fit::solved::{Found, Posed, SolveAll, Solved, solve_classes};
 use crate::kernel::gram::{CERTIFIED_AT_ONCE, Gram};
 use crate::loss::scalar::Loss;
 use crate::numeric::cholesky::Working;
@@ -19,7 +20,7 @@ use crate::numeric::simd::dot;
 use crate::nystrom::approximation::Nystrom;
 use crate::nystrom::features::Features;
 use crate::observe::Control;
-use crate::path::leave_one_out::{LeaveEachOut, LeftOut};
+use crate::path::leave_one_out::{LEFT_OUT_AT_ONCE, LeaveEachOut, LeftOut};
 use crate::path::schedule::Workers;
 use crate::solver::choice::{Method, OnGram, Solver};
 use crate::solver::engine::LeftOutRows;
@@ -71,15 +72,15 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         loss: Loss,
         y: Vec<f64>,
         gram: &Gram<T>,
-        (problems, whole): (&[Problem], bool),
-        of_row: Option<&[f64]>,
+        (posed, whole): (&Posed, bool),
     ) -> Result<Found> {
-        let (control, cs) = (self.control, request.cs);
+        let (control, cs, problems) = (self.control, request.cs, &posed.problems[..]);
         let shared = Shared::new(gram, loss, y, request.settings);
         let mut method = self.solver.method(loss, gram.n(), self.device.decomposed_rows())?;
         // The closed form knows only weights 0 and 1, and in the refit no row may be left out.
         let counted = problems.iter().flat_map(|problem| problem.weight.iter()).any(|w| *w != 0.0 && *w != 1.0);
-        if method == Method::ClosedForm && (counted || problems[0].weight.contains(&0.0)) {
+        let changing = posed.leaving.as_ref().is_some_and(|leaving| leaving.rebalance.is_some());
+        if method == Method::ClosedForm && (counted || changing || problems[0].weight.contains(&0.0)) {
             method = Method::Newton;
         }
         let of_part = Decompositions::default();
@@ -88,12 +89,15 @@ impl<T: Working, F: Working> WithMatrix<'_, T, F> {
         let judge = &shared;
         let solve = |in_single: bool| -> Result<(Vec<Kept>, Vec<Vec<LeftOut>>)> {
             let on = OnGram { shared: &shared, device: self.device, decompositions, in_single, control };
-            let kept = method.on_matrix(&on, SolveAll { judge, problems, cs, workers, control })?;
-            let left_out = match of_row {
+            let mut kept = Vec::with_capacity(problems.len());
+            for problems in problems.chunks(if posed.leaving.is_some() { LEFT_OUT_AT_ONCE } else { problems.len() }) {
+                kept.extend(method.on_matrix(&on, SolveAll { judge, problems, cs, workers, control })?);
+            }
+            let left_out = match &posed.leaving {
                 None => Vec::new(),
-                Some(of_row) => {
-                    let rows = LeftOutRows { weight: &problems[0].weight, of_row };
-                    method.on_matrix(&on, LeaveEachOut { judge, rows, cs, refit: &kept[0], workers, control })?
+                Some(Leaving { of_row, units, rebalance, .. }) => {
+                    let rows = LeftOutRows { weight: &problems[0].weight, of_row, rebalance: rebalance.as_ref() };
+                    method.on_matrix(&on, LeaveEachOut { judge, rows, units, cs, refit: &kept[0], workers, control })?
                 }
             };
             Ok((kept, left_out))
@@ -131,21 +135,24 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
 
     /// If the task has all rows, it is solved on the whole matrix. Otherwise it is solved on its rows' part of the
     /// matrix, on this thread.
-    fn solve(&self, request: &Request, task: &Task, placed: &Placed, problems: &[Problem]) -> Result<Found> {
+    fn solve(&self, request: &Request, task: &Task, placed: &Placed, posed: &Posed) -> Result<Found> {
         let (whole, y) = (task.rows.is_none(), placed.targets(task));
-        let of_row = (request.folds == Folds::LeaveOneOut).then(|| placed.weight_of_a_row(task));
         let part = if whole { None } else { Some(self.gram.part(&placed.own)?) };
         let gram = part.as_ref().unwrap_or(self.gram);
         match task.loss() {
-            None => solve_classes(gram, request, (&y, task.outputs()), problems, workers(gram, true), self.control),
-            Some(loss) => self.solve_loss(request, loss, y, gram, (problems, whole), of_row.as_deref()),
+            None => {
+                let targets = (&y[..], task.outputs());
+                solve_classes(gram, request, targets, &posed.problems, workers(gram, true), self.control)
+            }
+            Some(loss) => self.solve_loss(request, loss, y, gram, (posed, whole)),
         }
     }
 
     fn held_out(&self, request: &Request, solved: &Solved) -> Result<Vec<Vec<Vec<f64>>>> {
         let at = |kept: &Kept, units: &[usize]| held_out(self.gram, &solved.placed.own, kept, units, self.control);
         if request.folds == Folds::LeaveOneOut {
-            return Ok(vec![at(&solved.refit, &self.units.of_row)?]);
+            let models = if solved.folds.is_empty() { std::slice::from_ref(&solved.refit) } else { &solved.folds[..] };
+            return models.iter().zip(&solved.outside).map(|(kept, rows)| at(kept, &self.units.of(rows))).collect();
         }
         let splits = solved.folds.iter().zip(request.folds.splits());
         splits.map(|(kept, fold)| at(kept, &self.units.of(&fold.test))).collect()
@@ -155,9 +162,9 @@ impl<T: Working, F: Working> Ground for WithMatrix<'_, T, F> {
     /// those of the landmarks.
     fn coefficients(&self, task: &Task, solved: &Solved) -> Result<Vec<Vec<f64>>> {
         let Solved { placed: Placed { own, place }, weight, refit, .. } = solved;
-        let outputs = task.outputs();
+        let (outputs, of_row) = (task.outputs(), task.weights(&|_| 1.0));
         let share = |beta: &[f64], (k, &u): (usize, &usize)| {
-            if weight[u] > 0.0 { beta[u] * task.weight(k) / weight[u] } else { 0.0 }
+            if weight[u] > 0.0 { beta[u] * of_row[k] / weight[u] } else { 0.0 }
         };
         let to_rows = |beta: &[f64]| place.iter().enumerate().map(|row| share(beta, row)).collect::<Vec<f64>>();
         let to_landmarks = |beta: &[f64], origin: &Origin<F>| origin.nystrom.coefficients(&origin.weights(own, beta));

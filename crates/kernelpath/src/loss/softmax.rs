@@ -16,6 +16,9 @@ use faer::linalg::solvers::Solve;
 
 use crate::numeric::simd::dot;
 
+/// A class whose value is this far below the largest one has probability 0 in double precision, since exp(−746) is 0.
+pub(crate) const CERTAIN: f64 = 750.0;
+
 /// Most Newton steps for the intercepts alone.
 const MAX_INTERCEPT_STEPS: usize = 50;
 

@@ -10,7 +10,7 @@ use crate::numeric::parallel;
 use crate::observe::Control;
 use crate::path::schedule::{Workers, solve};
 use crate::solver::choice::Visit;
-use crate::solver::engine::{Engine, LeftOutRows, Whole};
+use crate::solver::engine::{Engine, LeftOutRows, Rebalance, Whole};
 
 /// A model of the path, and its value f + b at the row it leaves out.
 pub(crate) type LeftOut = (Record, f64);
@@ -22,6 +22,8 @@ pub(crate) const LEFT_OUT_AT_ONCE: usize = 64;
 pub(crate) struct LeaveEachOut<'a, J> {
     pub judge: &'a J,
     pub rows: LeftOutRows<'a>,
+    /// The units to leave a row out of. The models of the others are marked as not run.
+    pub units: &'a [usize],
     pub cs: &'a [f64],
     /// The solutions with all rows.
     pub refit: &'a Kept,
@@ -49,13 +51,13 @@ impl<J: Judge> LeaveEachOut<'_, J> {
     /// The models at one C.
     fn at_c<E: Engine>(&self, engine: &mut E, k: usize) -> Result<Vec<LeftOut>> {
         let Self { rows, refit, control, .. } = self;
-        let units: Vec<usize> = (0..rows.weight.len()).collect();
-        let mut results = vec![(Record::not_run(1), f64::NAN); units.len()];
+        let mut results = vec![(Record::not_run(1), f64::NAN); rows.weight.len()];
         if refit.coef[k].is_empty() {
             return Ok(results);
         }
         let (c, b) = (self.cs[k], refit.records[k].b[0]);
-        let whole = Whole { beta: &refit.coef[k], f: &refit.f[k], b };
+        let parts = self.parts(&refit.coef[k])?;
+        let whole = Whole { beta: &refit.coef[k], f: &refit.f[k], b, parts: &parts };
         let solve = |units: &[usize], ledger: &Ledger<J>| {
             let points = engine.leave_out(c, &whole, rows, units)?;
             let solution = |(problem, point): (usize, &E::Point)| {
@@ -66,13 +68,23 @@ impl<J: Judge> LeaveEachOut<'_, J> {
             control.advance(units.len());
             ledger.settle(ledger.recomputed(solutions)?, |_, _| {})
         };
-        self.in_blocks(&units, &[c], solve, |u, mut kept| {
+        self.in_blocks(self.units, &[c], solve, |u, mut kept| {
             results[u] = (kept.records.remove(0), kept.values[0].first().copied().unwrap_or(f64::NAN));
             true
         })?;
         // A C with a model of each row that is left out can be chosen, whichever it is.
         control.first_models(1);
         Ok(results)
+    }
+
+    /// The part of Kβ that comes from each class, if the weights are balanced anew.
+    fn parts(&self, beta: &[f64]) -> Result<Vec<Vec<f64>>> {
+        let Some(Rebalance { class, classes, .. }) = self.rows.rebalance else { return Ok(Vec::new()) };
+        let part = |c: usize| -> Vec<f64> {
+            beta.iter().zip(class).map(|(beta, own)| if *own == c { *beta } else { 0.0 }).collect()
+        };
+        let parts: Vec<Vec<f64>> = (0..*classes).map(part).collect();
+        self.judge.values(&parts.iter().map(|part| &part[..]).collect::<Vec<_>>(), self.control)
     }
 
     /// Solves the problems that did not converge as folds. For each C, the model with the smaller gap is kept. The loop
@@ -84,8 +96,8 @@ impl<J: Judge> LeaveEachOut<'_, J> {
     ) -> Result<()> {
         let short =
             |(record, _): &LeftOut| !matches!(record.status, Status::Converged | Status::TimeLimit | Status::NotRun);
-        let n = self.rows.weight.len();
-        let units: Vec<usize> = (0..n).filter(|&u| by_c.iter().any(|of_c| short(&of_c[u]))).collect();
+        let is_short = |u: &usize| by_c.iter().any(|of_c| short(&of_c[*u]));
+        let units: Vec<usize> = self.units.iter().copied().filter(is_short).collect();
         // No path needs to go beyond the largest C that is missing.
         let is_missing = |k: &usize| by_c[*k].iter().any(short);
         let last = (0..self.cs.len()).filter(is_missing).map(|k| self.cs[k]).fold(0.0, f64::max);

@@ -67,27 +67,71 @@ pub(crate) struct Whole<'a> {
     /// Kβ.
     pub f: &'a [f64],
     pub b: f64,
+    /// The part of Kβ that comes from each class, if the weights are balanced anew; else none.
+    pub parts: &'a [Vec<f64>],
 }
 
-/// What a problem that leaves one row out has for weights.
+/// What leaving out a row does to the weights of all others, where classes are balanced.
+pub(crate) struct Rebalance {
+    /// The class of each unit.
+    pub class: Vec<usize>,
+    /// The number of these classes.
+    pub classes: usize,
+    /// For each unit, what the weights of each class are multiplied by when one of its rows is left out.
+    pub factors: Vec<Vec<f64>>,
+}
+
+/// What a problem that leaves one row out has for weights, and where it starts.
 pub(crate) struct LeftOutRows<'a> {
     /// Weight of each unit, with all of its rows.
     pub weight: &'a [f64],
     /// Weight of one row of each unit.
     pub of_row: &'a [f64],
+    pub rebalance: Option<&'a Rebalance>,
 }
 
 impl LeftOutRows<'_> {
-    /// The weight of unit `u` without one of its rows.
+    /// The weight of unit `u` without one of its rows, before classes are balanced anew.
     pub fn remaining(&self, u: usize) -> f64 {
         (self.weight[u] - self.of_row[u]).max(0.0)
+    }
+
+    /// The part of the weight of unit `u` that is left without one of its rows.
+    pub fn share(&self, u: usize) -> f64 {
+        if self.weight[u] > 0.0 { self.remaining(u) / self.weight[u] } else { 1.0 }
     }
 
     /// The weights of all units without a row of unit `u`.
     pub fn without(&self, u: usize) -> Vec<f64> {
         let mut weight = self.weight.to_vec();
         weight[u] = self.remaining(u);
+        self.rebalanced(u, &mut weight);
         weight
+    }
+
+    /// β of the solution with all rows, in the box of the problem without a row of unit `u`, where unit `u` itself keeps
+    /// the part of all of its rows.
+    pub fn beta(&self, whole: &Whole, u: usize) -> Vec<f64> {
+        let mut beta = whole.beta.to_vec();
+        self.rebalanced(u, &mut beta);
+        beta
+    }
+
+    /// Kβ of this β.
+    pub fn f(&self, whole: &Whole, u: usize) -> Vec<f64> {
+        let Some(Rebalance { factors, .. }) = self.rebalance else { return whole.f.to_vec() };
+        let mut f = vec![0.0; whole.f.len()];
+        for (part, factor) in whole.parts.iter().zip(&factors[u]) {
+            f.iter_mut().zip(part).for_each(|(f, part)| *f += factor * part);
+        }
+        f
+    }
+
+    /// Numbers of the units, each times the factor of its class in the problem without a row of unit `u`.
+    fn rebalanced(&self, u: usize, values: &mut [f64]) {
+        if let Some(Rebalance { class, factors, .. }) = self.rebalance {
+            values.iter_mut().zip(class).for_each(|(value, c)| *value *= factors[u][*c]);
+        }
     }
 }
 

@@ -90,6 +90,31 @@ impl<'a, T: Working> PathEngine<'a, T> {
     }
 }
 
+impl<T: Working> PathEngine<'_, T> {
+    /// Solves without a row of unit `u` where all boxes change, from the solution with all rows scaled into them.
+    fn rebalanced(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, u: usize) -> Result<Stand> {
+        let qp = BoxQp::new(self.shared.gram, &self.shared.diagonal, &self.shared.kinks, &rows.without(u), c);
+        let mut point = Point { b: whole.b, ..Point::origin(qp.n()) };
+        point.beta[..qp.n()].copy_from_slice(&rows.beta(whole, u));
+        point.f[..qp.n()].copy_from_slice(&rows.f(whole, u));
+        point.snap(&qp);
+        let (mut changed, mut deltas) = (Vec::new(), Vec::new());
+        for (i, beta) in point.beta.iter_mut().enumerate() {
+            let inside = within(*beta, qp.lo[i], qp.hi[i]);
+            if inside != *beta {
+                changed.push(i);
+                deltas.push(inside - *beta);
+                *beta = inside;
+            }
+        }
+        point.add(&qp, &changed, &deltas);
+        point.restore_sum(&qp);
+        let outcome = self.solver.solve(&qp, &mut point, &self.shared.settings, self.control)?;
+        self.solver.reset();
+        Ok(Stand { point, outcome })
+    }
+}
+
 impl<T: Working> Engine for PathEngine<'_, T> {
     type Point = Stand;
 
@@ -154,6 +179,9 @@ impl<T: Working> Engine for PathEngine<'_, T> {
         full.f[..qp.n()].copy_from_slice(whole.f);
         let without = |&u: &usize| {
             self.control.check()?;
+            if rows.rebalance.is_some() {
+                return self.rebalanced(c, whole, rows, u);
+            }
             let old = qp.levels(u);
             qp.set_box(u, c * rows.remaining(u), &kinks[u]);
             let stand = self.without(&qp, u, old, &mut full)?;

@@ -157,9 +157,8 @@ impl<T: Working> Smooth for Shared<'_, T> {
     }
 
     fn without(&self, whole: &Whole, rows: &LeftOutRows, u: usize) -> Result<Column> {
-        let (mut beta, mut f) = (whole.beta.to_vec(), whole.f.to_vec());
-        let weight = rows.weight[u];
-        let change = if weight > 0.0 { beta[u] * (rows.remaining(u) / weight - 1.0) } else { 0.0 };
+        let (mut beta, mut f) = (rows.beta(whole, u), rows.f(whole, u));
+        let change = beta[u] * (rows.share(u) - 1.0);
         beta[u] += change;
         self.gram.add_rows(&[u], &[change], &mut f);
         Ok(Column::new(rows.without(u).into(), beta, f, vec![whole.b]))

@@ -106,8 +106,8 @@ impl<T: Working> Engine for OnMatrix<'_, T> {
     fn leave_out(&mut self, c: f64, whole: &Whole, rows: &LeftOutRows, units: &[usize]) -> Result<Vec<Place>> {
         let (device, basis, control) = (self.spectral.device, self.spectral.basis, self.spectral.control);
         let start = |&u: &usize| {
-            let mut beta = whole.beta.to_vec();
-            beta[u] *= if rows.weight[u] > 0.0 { rows.remaining(u) / rows.weight[u] } else { 1.0 };
+            let mut beta = rows.beta(whole, u);
+            beta[u] *= rows.share(u);
             beta
         };
         let uploaded = device.upload(whole.beta.len(), &units.iter().map(start).collect::<Vec<_>>())?;
