@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, PredefinedSplit
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, PredefinedSplit, StratifiedKFold
 from sklearn.svm import SVC
 
 import kernelpath
@@ -248,6 +249,25 @@ def test_scorers_get_weights_if_they_take_them():
             )
         ]
         np.testing.assert_allclose(plain, theirs, atol=1e-12)
+
+
+def test_a_request_for_metadata_goes_before_the_signature():
+    X, y = sample(6)
+    weight = np.random.default_rng(0).choice([0.1, 1.0, 10.0], len(y))
+    with config_context(enable_metadata_routing=True):
+        asked, refused = (make_scorer(accuracy_score).set_score_request(sample_weight=asks) for asks in (True, False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", GridEdgeWarning)
+        weighted, plain = (
+            KernelSVC(Cs=CS, gamma=0.5, cv=4, scoring=scorer).fit(X, y, sample_weight=weight)
+            for scorer in (asked, refused)
+        )
+    for model, weights in ((weighted, weight), (plain, None)):
+        right = (model.oof_path_ > 0) == (y > 0)[:, None]
+        folds = StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)
+        means = [np.average(right[b], axis=0, weights=weights if weights is None else weights[b]) for _, b in folds]
+        np.testing.assert_allclose(model.scores_, means, rtol=1e-12)
 
 
 def test_the_score_of_a_model_follows_the_same_rule():

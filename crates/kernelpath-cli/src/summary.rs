@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use kernelpath::{Attribute, Outputs, SavedModel, Scores, Status, json_of_float, shown};
+use kernelpath::{Attribute, Outputs, SavedModel, Scores, Status, Surface, json_of_float, shown};
 use serde_json::{Value, json};
 
 use crate::fitted::Fitted;
@@ -258,6 +258,7 @@ fn machine_names(saved: &SavedModel) -> Vec<String> {
 
 fn unit(fitted: &Fitted, name: Option<String>, machines: Range<usize>, scores: Option<&Scores>) -> Unit {
     let (gammas, chosen_gamma) = (fitted.gammas(), fitted.gamma_place());
+    let means = scores.map(|scores| Surface::new(fitted.paths()).mean_scores(machines.clone(), scores));
     let mut places = Vec::new();
     for (g, (of_gamma, gamma)) in fitted.paths().iter().zip(&gammas).enumerate() {
         let fits = &of_gamma[machines.clone()];
@@ -265,7 +266,8 @@ fn unit(fitted: &Fitted, name: Option<String>, machines: Range<usize>, scores: O
         // Equal values of C have equal results: the first is marked.
         let chosen = cs.iter().position(|c| *c == fitted.chosen_cs()[machines.start]).filter(|_| g == chosen_gamma);
         for c in 0..cs.len() {
-            let (score, error) = scores.map_or((f64::NAN, f64::NAN), |scores| mean(scores, g * cs.len() + c));
+            let known = means.as_ref().and_then(|means| means.get(g * cs.len() + c));
+            let (score, error) = known.copied().unwrap_or((f64::NAN, f64::NAN));
             let refits = || fits.iter().filter_map(|fit| fit.records.last()).map(|refit| &refit[c]);
             let gap = refits().map(|refit| refit.certificate.gap()).fold(f64::NEG_INFINITY, largest);
             let status = refits().map(|refit| refit.status).find(|status| *status != Status::Converged);
@@ -287,13 +289,4 @@ fn unit(fitted: &Fitted, name: Option<String>, machines: Range<usize>, scores: O
 /// The larger of two; NaN if one is.
 fn largest(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
-}
-
-/// The mean over the folds, and its standard error.
-fn mean(scores: &Scores, place: usize) -> (f64, f64) {
-    let folds = scores.len() as f64;
-    let values = || scores.iter().map(|fold| fold[place]);
-    let mean = values().sum::<f64>() / folds;
-    let variance = values().map(|score| (score - mean).powi(2)).sum::<f64>() / (folds - 1.0).max(1.0);
-    (mean, if folds < 2.0 { f64::NAN } else { (variance / folds).sqrt() })
 }

@@ -95,6 +95,27 @@ fn data_is_read_as_the_options_say() {
     assert_eq!(columns(&found), json!(1));
 }
 
+/// The mean over the rows that are left out one by one weighs them, in the choice and in the table.
+#[test]
+fn rows_left_out_one_by_one_count_by_their_weights() {
+    let folder = Folder::new();
+    let row = |i: i32| {
+        format!("{},{},{},{}\n", u8::from((i * 7) % 11 > 4), i % 5, (i * i) % 7, [0.05, 1.0, 20.0][i as usize % 3])
+    };
+    folder.write("weighted.csv", &format!("kind,p,q,w\n{}", (0..40).map(row).collect::<String>()));
+    let read = |options: &str| {
+        let words = format!("train weighted.csv --label kind --weight w --loo --cs 0.1,1,10 -q --json {options}");
+        folder.run(&words).json()
+    };
+    let (ours, by_scorer) = (read("--gamma 0.5"), read("--gamma 0.5 --scoring accuracy"));
+    let score = |found: &Value| found["score"][0].as_f64().unwrap();
+    assert!((score(&ours) - score(&by_scorer)).abs() < 1e-12);
+    assert_eq!(ours["C"], by_scorer["C"]);
+    let path = ours["path"].as_array().unwrap();
+    let chosen = path.iter().find(|place| place["chosen"] == json!(true)).unwrap();
+    assert!((chosen["score"].as_f64().unwrap() - score(&ours)).abs() < 1e-12);
+}
+
 #[test]
 fn tables_name_the_choice_and_its_proof() {
     let folder = Folder::new();

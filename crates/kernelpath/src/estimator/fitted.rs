@@ -127,7 +127,7 @@ impl Fitted {
         let (surface, is_joint) = (Surface::new(&self.fits), self.tuned.scores.len() == 1);
         let best = |(m, (scores, place)): (usize, (&Scores, &usize))| {
             let machines = if is_joint { surface.machines() } else { m..m + 1 };
-            surface.mean_score(machines, scores, *place)
+            surface.mean_scores(machines, scores).get(*place).map_or(f64::NAN, |(mean, _)| *mean)
         };
         self.tuned.scores.iter().zip(&self.tuned.places).enumerate().map(best).collect()
     }

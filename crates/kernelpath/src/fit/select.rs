@@ -99,7 +99,7 @@ impl Means {
     }
 
     /// The squared standard error of the mean of a place.
-    fn squared_error(&self, scores: &[Vec<f64>], weight: &[f64], place: usize) -> f64 {
+    pub fn squared_error(&self, scores: &[Vec<f64>], weight: &[f64], place: usize) -> f64 {
         let folds = scores.len() as f64;
         let weight = |fold: usize| weight.get(fold).copied().unwrap_or(1.0);
         let total: f64 = (0..scores.len()).map(weight).sum();

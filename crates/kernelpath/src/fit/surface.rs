@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::certify::record::{Record, Status};
 use crate::fit::result::PathFit;
+use crate::fit::select::Means;
 
 /// Scores of a machine, or of machines that are one model: `[fold][place]`, NaN where not run.
 pub type Scores = Vec<Vec<f64>>;
@@ -79,15 +80,17 @@ impl<'a> Surface<'a> {
         if counted.is_empty() { (0..scores.len()).collect() } else { counted }
     }
 
-    /// The mean score of a place over the folds that count; NaN without folds.
-    pub fn mean_score(&self, machines: Range<usize>, scores: &Scores, place: usize) -> f64 {
+    /// The mean score of each place over the folds that count, and its standard error, NaN for less than two folds.
+    /// Without folds, there are no places.
+    pub fn mean_scores(&self, machines: Range<usize>, scores: &Scores) -> Vec<(f64, f64)> {
         let weights = self.fold_weights(machines.clone(), scores);
-        let (mut sum, mut total) = (0.0, 0.0);
-        for fold in self.counted_folds(machines, scores) {
-            sum += weights[fold] * scores[fold][place];
-            total += weights[fold];
-        }
-        sum / total
+        let counted = self.counted_folds(machines, scores);
+        let weights: Vec<f64> = counted.iter().map(|&fold| weights[fold]).collect();
+        let scores: Scores = counted.iter().map(|&fold| scores[fold].clone()).collect();
+        let means = Means::of(&scores, &weights);
+        let error =
+            |place| if scores.len() < 2 { f64::NAN } else { means.squared_error(&scores, &weights, place).sqrt() };
+        means.mean.iter().enumerate().map(|(place, mean)| (*mean, error(place))).collect()
     }
 
     /// The test rows of each fold.
