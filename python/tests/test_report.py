@@ -144,18 +144,18 @@ def test_a_page_says_whether_its_proof_was_recomputed(moons, tmp_path):
     path, weight = tmp_path / "report.html", np.arange(len(y)) % 3
     model = KernelSVC(Cs=[0.1, 10.0], cv=3, class_weight="balanced").fit(X, y, sample_weight=weight)
     state, text = proof(report(model, path))
-    assert state == ("good", "recorded")
+    assert state == ("noted", "recorded")
     assert "All 8 models are proved optimal" in text
     assert text.endswith("as recorded in the file")
     state, text = proof(report(model, path, X, y, sample_weight=weight))
     assert state == ("good", "verified")
     state, text = proof(report(model, path, X, y))
-    assert state == ("good", "other-rows")
+    assert state == ("noted", "other-rows")
     assert "not the training rows (their weights are not those of the fit)" in text
     model.save(tmp_path / "model.kpath")
     forged = kernelpath.load(tmp_path / "model.kpath")
     forged.dual_coef_ = -3.7 * forged.dual_coef_
-    assert proof(report(forged, path))[0] == ("good", "recorded")
+    assert proof(report(forged, path))[0] == ("noted", "recorded")
     state, text = proof(report(forged, path, X, y, sample_weight=weight))
     assert state == ("warn", "failed")
     assert "is not proved" in text

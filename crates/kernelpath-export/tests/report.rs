@@ -137,6 +137,9 @@ fn a_forged_model_is_called_proved_only_as_recorded() {
         let (state, text) = verdict(&page);
         assert!(state == "failed" && text.contains("not proved") && page.contains("badge warn"), "{text}");
         assert_eq!(verdict(&with(&forged, &forged.new)).0, "other-rows");
+        assert!(
+            !alone(&forged.model).contains('✓') && !with(&forged, &forged.new).contains('✓') && !page.contains('✓')
+        );
     }
 }
 

@@ -64,7 +64,12 @@ impl Proof {
             }
             Self::Recomputed(proof) => (in_words(proof), false),
         };
-        let (class, sign) = if is_good { ("badge good", "✓") } else { ("badge warn", "!") };
+        // A tick is for what was recomputed: a file may record what it likes.
+        let (class, sign) = match self {
+            _ if !is_good => ("badge warn", "!"),
+            Self::Recomputed(_) => ("badge good", "✓"),
+            _ => ("badge noted", "○"),
+        };
         html!(
             "<p class=\"{}\" data-proof=\"{}\"><span aria-hidden=\"true\">{}</span> {}</p>",
             Html::own(class),
