@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelpath._settings import Settings, levels, number
-from kernelpath._weights import with_class_weights
+from kernelpath._weights import class_factors
 
 _MACHINES, _PROBLEMS, _PLACES = "machines", "problems", "places"
 
@@ -64,7 +64,7 @@ def check_parameters(model: Any) -> None:
 def check_class_weight(model: Any) -> None:
     """Refuse weights of classes that are none; the classes are known."""
     if hasattr(model, "class_weight"):
-        with_class_weights(model.class_weight, model.classes_, np.arange(len(model.classes_)), None)
+        class_factors(model.class_weight, model.classes_)
 
 
 def check_attributes(model: Any) -> None:
