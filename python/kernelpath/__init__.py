@@ -1,15 +1,30 @@
 """Exact kernel machines, trained and tuned in one call, each answer with a proof of its own optimality."""
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from kernelpath._devices import devices, show_versions
-from kernelpath._edge import GridEdgeWarning
-from kernelpath._files import from_libsvm, load, save, to_libsvm, to_onnx
-from kernelpath._indefinite import IndefiniteKernelWarning
-from kernelpath._report import report
-from kernelpath.classifiers import KernelDWD, KernelLogistic, KernelSVC
-from kernelpath.nystrom import NystromFeatures
-from kernelpath.regressors import KernelQuantile, KernelRegressor, KernelSVR
+from kernelpath._core import __version__ as __version__
+
+if TYPE_CHECKING:
+    from kernelpath._faces import (
+        GridEdgeWarning,
+        IndefiniteKernelWarning,
+        KernelDWD,
+        KernelLogistic,
+        KernelQuantile,
+        KernelRegressor,
+        KernelSVC,
+        KernelSVR,
+        NystromFeatures,
+        devices,
+        from_libsvm,
+        load,
+        report,
+        save,
+        show_versions,
+        to_libsvm,
+        to_onnx,
+    )
 
 __all__ = [
     "GridEdgeWarning",
@@ -30,4 +45,20 @@ __all__ = [
     "to_libsvm",
     "to_onnx",
 ]
-__version__ = version("kernelpath")
+
+_MODULES = ("classifiers", "datasets", "display", "nystrom", "regressors", "torchkm")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, when it is asked for: the command starts without scikit-learn and SciPy."""
+    if name in _MODULES:
+        return import_module(f"kernelpath.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module("kernelpath._faces"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -17,6 +17,8 @@ __all__ = [
     "KERNELS",
     "LANDMARKS",
     "LOSSES",
+    "MOST_CS",
+    "MOST_THREADS",
     "SOLVERS",
     "STATUS_NAMES",
     "Arrangement",
@@ -33,6 +35,7 @@ __all__ = [
     "default_settings",
     "device_traffic",
     "devices",
+    "encode",
     "fit",
     "is_device",
     "kernel_matrix",
@@ -53,6 +56,8 @@ LANDMARKS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 SOLVERS: tuple[str, ...]
 STATUS_NAMES: tuple[str, ...]
+MOST_CS: int
+MOST_THREADS: int
 
 # Loss, constant, C, P, D, gap, noise, status.
 _MachineParts: TypeAlias = tuple[str, float, float, float, float, float, float, str]
@@ -164,6 +169,7 @@ class _Watch(Protocol):
 
 def available_memory() -> int | None: ...
 def count_threads(n_threads: int) -> int: ...
+def encode(encoding: str, table: _Double, features: int) -> _Double: ...
 def is_device(name: str) -> bool: ...
 def device_traffic(name: str) -> tuple[int, int, int] | None: ...
 def devices() -> list[dict[str, Any]]: ...
@@ -437,6 +443,7 @@ class Saved:
         scaling: tuple[_Double, _Double] | None = None,
         training: str | None = None,
         centre: tuple[_Double, _Double] | None = None,
+        encoding: str | None = None,
     ) -> Saved: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -487,5 +494,7 @@ class Saved:
     def training(self) -> str | None: ...
     @property
     def centre(self) -> tuple[_Double, _Double] | None: ...
+    @property
+    def encoding(self) -> str | None: ...
     @property
     def found(self) -> dict[str, Any]: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib import import_module
 from typing import Any, ClassVar, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -290,6 +291,7 @@ def file_of(model: Any) -> _core.Saved:
 
 def estimator_of(saved: _core.Saved, name: str) -> Any:
     """The estimator that a file of that name holds."""
+    import_module("kernelpath._faces")  # where all estimators are, each of which makes itself known
     name, kind = _core.shown(name), ESTIMATORS.get(saved.estimator)
     if kind is None:
         known = ", ".join(sorted(ESTIMATORS))

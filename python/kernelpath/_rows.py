@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
 from kernelpath._columns import TIMES, check_container, is_frame, not_numbers
+from kernelpath._encoding import encoded
 
 Objects = npt.NDArray[np.object_]
 
@@ -45,6 +46,7 @@ def checked_rows(model: Any, X: Any) -> Any:
         and X.shape[1] == model.n_features_in_
         and X.shape[0] > 0
         and not hasattr(model, "feature_names_in_")
+        and not hasattr(model, "_n_encoded")
     ):
         return X
     return _numeric(model, X, reset=False, is_matrix=reads_matrix(model))
@@ -66,6 +68,11 @@ def checked_training(estimator: Any, X: Any, y: Any = "no_validation", *, reset:
 
 def _numeric(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, is_matrix: bool) -> Any:
     """`validate_data`, which leaves NaN and inf to Rust, and X as Rust reads it."""
+    if not reset and hasattr(estimator, "_n_encoded"):
+        X = encoded(estimator, X)
+        if isinstance(y, str):
+            return X
+        return check_X_y(X, y, dtype="numeric", ensure_all_finite=False, multi_output=estimator._multi_output)
     if is_matrix and sparse.issparse(X):
         raise TypeError(f"a precomputed kernel matrix must be dense, got a sparse {type(X).__name__}; pass K.toarray()")
     check_container("X", X)

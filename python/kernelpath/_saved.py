@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 
 from kernelpath import _core
 from kernelpath._calibration import CalibratedMixin, Calibrator
+from kernelpath._encoding import encoded_columns, restore_encoding
 from kernelpath._landmarks import Approximation
 from kernelpath._machines import Parts
 from kernelpath._parameters import from_json, is_text, parameters_to_json, to_json
@@ -38,6 +39,7 @@ ATTRIBUTES = (
 _MADE = (
     *("n_features_in_", "feature_names_in_", "_parts", "_learned", "_kernel", "_split_columns", "_scaling"),
     *("_training", "_function", "_is_sorted", "_centre"),
+    *("_encoding", "_n_encoded"),
     *("support_", "support_vectors_", "landmarks_", "dual_coef_", "intercept_", "approximation_", "cv_results_"),
     *("classes_", "machines_", "calibration_", "_arrangement"),
 )
@@ -86,6 +88,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
         scaling=getattr(model, "_scaling", None),
         training=getattr(model, "_training", None),
         centre=model._centre,
+        encoding=getattr(model, "_encoding", None),
     )
 
 
@@ -149,7 +152,7 @@ def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
         **kernel,
         "vectors": None if precomputed else vectors,
         "width": model.n_features_in_,
-    }
+    } | encoded_columns(model)
 
 
 def restore(model: Any, saved: _core.Saved) -> None:
@@ -171,6 +174,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
         model._scaling = saved.scaling
     if saved.training is not None:
         model._training = saved.training
+    if saved.encoding is not None:
+        restore_encoding(model, saved.encoding)
     model._learned = saved.machines
     model._learned, model._centre = saved.machines, saved.centre
     model.support_, model.dual_coef_, model.intercept_ = saved.support, saved.coef, saved.intercepts
@@ -200,8 +205,8 @@ def restore(model: Any, saved: _core.Saved) -> None:
 
 def restore_features(features: Any, saved: _core.Saved) -> None:
     """Give :class:`NystromFeatures` what a file holds beside their parameters."""
-    if saved.scaling is not None:
-        raise ValueError("features of scaled columns")
+    if saved.scaling is not None or saved.encoding is not None:
+        raise ValueError("features of scaled or encoded columns")
     for name in FEATURES & vars(features).keys():
         delattr(features, name)
     _restore_kernel(features, saved)

@@ -25,7 +25,6 @@ AUTO_GRID_LENGTH = 6
 BANDWIDTH_RULES = ("sigest", "scale", "auto", AUTO_GRID)
 SELECTIONS = ("best", "1se")
 DTYPES = ("auto", "float32", "float64")
-MOST_THREADS = 256  # thousands take longer to start than most fits
 
 Grid = npt.NDArray[np.float64]
 Loss = tuple[str, float]  # its name, and its τ, ε or δ (0 if it has none)
@@ -178,7 +177,7 @@ def n_threads(n_jobs: Any) -> int:
     _require_integer("n_jobs", n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: pass None or -1 for all cores, or a number of threads")
-    return max(min(int(n_jobs), MOST_THREADS), -MOST_THREADS)
+    return max(min(int(n_jobs), _core.MOST_THREADS), -_core.MOST_THREADS)
 
 
 def truth(name: str, value: Any) -> bool:
@@ -246,6 +245,8 @@ def _Cs(value: Any) -> Grid:
                 f"an integer Cs is the length of a grid and must be at least 2, got {value!r}; "
                 "for one value of C pass a float, such as Cs=1.0"
             )
+        if int(value) > _core.MOST_CS:
+            raise ValueError(f"an integer Cs is the length of a grid, at most {_core.MOST_CS}, got {value!r}")
         default = _core.default_settings()
         return np.geomspace(default["c_min"], default["c_max"], int(value))
     return _values("Cs", "C", value)
@@ -275,6 +276,8 @@ def _values(name: str, symbol: str, values: Any) -> Grid:
         raise ValueError(f"{name} must be one-dimensional, got shape {grid.shape}")
     if grid.size == 0:
         raise ValueError(f"{name} is empty: pass at least one value")
+    if grid.size > _core.MOST_CS:
+        raise ValueError(f"{name} has {grid.size} values, and {_core.MOST_CS} are the most")
     bad = np.flatnonzero(~((grid > 0.0) & np.isfinite(grid)))
     if bad.size:
         raise ValueError(f"{symbol} must be a finite number > 0, got {grid[bad[0]]} ({name}[{bad[0]}])")

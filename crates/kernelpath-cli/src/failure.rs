@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use kernelpath::Error;
+use kernelpath_data::Problem;
 
 use crate::output;
 
@@ -52,7 +53,7 @@ const OPTIONS: [(&str, &str); 19] = [
 ];
 
 /// The options that stand for calls of the builders.
-const CALLS: [(&str, &str); 18] = [
+const CALLS: [(&str, &str); 19] = [
     (".cs(", "--cs"),
     (".n_cs(", "--n-cs"),
     (".gammas(", "--gamma"),
@@ -71,6 +72,7 @@ const CALLS: [(&str, &str); 18] = [
     ("Regressor::huber(", "--delta"),
     ("Regressor::expectile(", "--tau"),
     ("Quantiles::at(", "--tau"),
+    ("encoding", "--one-hot"),
 ];
 
 /// The message of an error in the words of the command line.
@@ -144,6 +146,10 @@ impl From<kernelpath_data::Error> for Failure {
                 inner.map_or_else(|| Self::new(FAILED, format!("{file}: {source}")), |inner| inner.clone().into())
             }
             kernelpath_data::Error::Memory { .. } => Self::new(FAILED, error.to_string()),
+            kernelpath_data::Error::Line { problem: Problem::Number { .. }, .. } => {
+                let way_out = "write decimals with a point";
+                Self::input(error.to_string().replace(way_out, &format!("{way_out}, or give --decimal ,")))
+            }
             _ => Self::input(error.to_string()),
         }
     }

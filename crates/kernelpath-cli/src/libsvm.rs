@@ -50,6 +50,8 @@ pub(crate) struct TrainLetters {
     pub weights: Vec<(i32, f64)>,
     pub folds: Option<usize>,
     pub is_quiet: bool,
+    /// ν, which no type here has.
+    pub nu: Option<f64>,
     pub data: PathBuf,
     /// The model file, if it is named.
     pub model: Option<PathBuf>,
@@ -67,6 +69,15 @@ pub(crate) struct PredictLetters {
 
 /// Options with their values, and the files behind them.
 type Words = (Vec<(String, String)>, Vec<PathBuf>);
+
+/// The way to the models of ν-SVC, and of ν-SVR.
+const NU_SVC: &str =
+    "use -s 0 (C-SVC): each nu has a C with the same decisions, which -c gives, or cross validation finds";
+const NU_SVR: &str = "use -s 3 (epsilon-SVR): each nu has an epsilon with the same model, which -p gives";
+
+fn not_solved(what: &str, way_out: &str) -> Failure {
+    Failure::input(format!("{what} is not solved here; {way_out}"))
+}
 
 /// Options come first, each but `-q` with a value.
 fn split(words: &[OsString]) -> Result<Words, Failure> {
@@ -123,6 +134,7 @@ impl TrainLetters {
             weights: Vec::new(),
             folds: None,
             is_quiet: false,
+            nu: None,
             data: data.clone(),
             model: rest.first().cloned(),
         };
@@ -139,12 +151,9 @@ impl TrainLetters {
                 self.is_regression = match value {
                     "0" => false,
                     "3" => true,
-                    "1" | "2" | "4" => {
-                        let what = ["nu-SVC", "one-class SVM", "", "nu-SVR"][usize::from(value.as_bytes()[0] - b'1')];
-                        let message =
-                            format!("-s {value}: {what} is not solved here; use -s 0 (C-SVC) or -s 3 (epsilon-SVR)");
-                        return Err(Failure::input(message));
-                    }
+                    "1" => return Err(not_solved("-s 1: nu-SVC", NU_SVC)),
+                    "2" => return Err(not_solved("-s 2: one-class SVM", "LIBSVM's own svm-train has it")),
+                    "4" => return Err(not_solved("-s 4: nu-SVR", NU_SVR)),
                     _ => return Err(Failure::input(format!("-s {value}: unknown svm type; use 0 or 3"))),
                 }
             }
@@ -160,7 +169,7 @@ impl TrainLetters {
             "-q" => self.is_quiet = true,
             // The size of a cache, and shrinking: there is neither.
             "-m" | "-h" => drop(number::<f64>(option, value)?),
-            "-n" => return Err(Failure::input("-n: nu belongs to svm types that are not solved here; leave it out")),
+            "-n" => self.nu = Some(number(option, value)?),
             _ => match option.strip_prefix("-w") {
                 Some(class) => self.weights.push((number(option, class)?, number(option, value)?)),
                 None => return Err(Failure::input(format!("Unknown option: {option}"))),
@@ -172,7 +181,8 @@ impl TrainLetters {
     fn check(&self) -> Result<(), Failure> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         let wrong = [
-            (self.kernel > 4, "unknown kernel type: use -t 0 to 4".to_string()),
+            (self.nu.is_some(), "-n: nu is for -s 1, 2 and 4, which are not solved here; leave it out".to_string()),
+            (self.kernel > 4, "unknown kernel type: use -t 0 to 4".into()),
             (self.c.is_some_and(|c| !is_positive(c)), "C <= 0: use -c with a number > 0".into()),
             (self.gamma.is_some_and(|gamma| !is_positive(gamma)), "gamma <= 0: use -g with a number > 0".into()),
             (!(is_positive(self.tolerance) && self.tolerance < 1.0), "-e must be between 0 and 1".into()),

@@ -5,7 +5,7 @@ use kernelpath::{Rows, Scaling, Shape, available_memory};
 use crate::arguments::grid::ScaleChoice;
 use crate::failure::{FAILED, Failure};
 
-/// The scaling of the columns of `x`; with weights, as if each row were there that many times.
+/// The scaling of the columns of `x`, which drops those of equal values; with weights, as if each row were there that many times.
 ///
 /// Sparse rows stay sparse where the kernel allows it: one that sees differences of rows does not see what is subtracted
 /// from all of them.
@@ -15,6 +15,7 @@ pub(crate) fn fitted(choice: ScaleChoice, x: &Rows, weights: Option<&[f64]>, sha
             "--scale: the columns of a precomputed kernel matrix are no features; leave it out",
         ));
     }
+    check_width(x.ncols())?;
     let mut scaling = match choice {
         ScaleChoice::Standard => standard(x, weights),
         ScaleChoice::Range(low, high) => ranged(x, weights, low, high),
@@ -30,7 +31,27 @@ pub(crate) fn fitted(choice: ScaleChoice, x: &Rows, weights: Option<&[f64]>, sha
     Ok(scaling)
 }
 
-/// x′ = (x − mean) / standard deviation; a column of equal values is only shifted.
+/// Numbers for each column that learning a scaling takes at most, and the model with it.
+const NUMBERS: u64 = 6;
+
+/// Refuses columns whose scaling alone takes more memory than there is: an index of a sparse file can have any size.
+fn check_width(columns: usize) -> Result<(), Failure> {
+    let need = (columns as u64).saturating_mul(8 * NUMBERS);
+    match available_memory() {
+        Some(available) if need > available => Err(Failure::new(
+            FAILED,
+            format!(
+                "--scale: a scaling of {columns} columns takes {} MB of {} MB; number the columns without gaps, or leave \
+                 --scale out",
+                need >> 20,
+                available >> 20
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// x′ = (x − mean) / standard deviation, and 0 in a column of equal values.
 fn standard(x: &Rows, weights: Option<&[f64]>) -> Scaling {
     let of_row = |i: usize| weights.map_or(1.0, |weights| weights[i]);
     let total: f64 = (0..x.nrows()).map(of_row).sum();
@@ -42,15 +63,19 @@ fn standard(x: &Rows, weights: Option<&[f64]>) -> Scaling {
     // What is not stored is 0.
     let mut variance: Vec<f64> = mean.iter().zip(&stored).map(|(m, stored)| (total - stored) / total * m * m).collect();
     each(x, |i, j, value| variance[j] += of_row(i) * (value - mean[j]).powi(2) / total);
-    let factor = |(variance, mean): (&f64, &f64)| {
+    let mut factor = variance;
+    for (factor, mean) in factor.iter_mut().zip(&mut mean) {
         // The variance of equal values is rounding.
-        let is_constant = *variance <= (1e-14 * mean).powi(2);
-        if is_constant { 1.0 } else { 1.0 / variance.sqrt() }
-    };
-    Scaling { factor: variance.iter().zip(&mean).map(factor).collect(), shift: mean }
+        if *factor <= (1e-14 * *mean).powi(2) {
+            (*factor, *mean) = (0.0, 0.0);
+        } else {
+            *factor = 1.0 / factor.sqrt();
+        }
+    }
+    Scaling { factor, shift: mean }
 }
 
-/// x′ = low + (x − min) (high − low) / (max − min); a column of equal values becomes `low`.
+/// x′ = low + (x − min) (high − low) / (max − min), and 0 in a column of equal values.
 fn ranged(x: &Rows, weights: Option<&[f64]>, low: f64, high: f64) -> Scaling {
     let counts = |i: usize| weights.is_none_or(|weights| weights[i] > 0.0);
     let rows = (0..x.nrows()).filter(|i| counts(*i)).count();
@@ -69,9 +94,9 @@ fn ranged(x: &Rows, weights: Option<&[f64]>, low: f64, high: f64) -> Scaling {
             (least[j], most[j]) = (least[j].min(0.0), most[j].max(0.0));
         }
         let range = most[j] - least[j];
-        let factor = if range > 0.0 { (high - low) / range } else { 1.0 };
+        let factor = if range > 0.0 { (high - low) / range } else { 0.0 };
         scaling.factor.push(factor);
-        scaling.shift.push(least[j] - low / factor);
+        scaling.shift.push(if range > 0.0 { least[j] - low / factor } else { 0.0 });
     }
     scaling
 }
@@ -124,8 +149,12 @@ mod tests {
                 scaled.view().entry(2, 0).unwrap(),
                 scaled.view().entry(2, 1).unwrap()
             ),
-            (-1.0, 1.0, -1.0)
+            (-1.0, 1.0, 0.0)
         );
+        // What was constant is dropped, whatever it is later.
+        let scaling = fitted(ScaleChoice::Standard, &x, None, Shape::Rbf).unwrap();
+        let later = [1.0, 1e300];
+        assert_eq!(scaling.apply(&Rows::from_slice(&later, 2).unwrap()).unwrap().view().entry(0, 1).unwrap(), 0.0);
     }
 
     #[test]

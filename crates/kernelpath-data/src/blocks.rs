@@ -52,6 +52,12 @@ impl Budget {
         self.check(what)
     }
 
+    /// Counts bytes of buffers that are given back.
+    fn release(&self, bytes: usize) {
+        let less = |held: u64| Some(held.saturating_sub(bytes as u64));
+        let _ = self.held.fetch_update(Relaxed, Relaxed, less);
+    }
+
     fn check(&self, what: &'static str) -> Result<(), Failure> {
         let needed = self.kept.load(Relaxed).saturating_mul(2).saturating_add(self.held.load(Relaxed));
         if needed > self.limit { Err(self.exceeded(what)) } else { Ok(()) }
@@ -119,7 +125,7 @@ impl<'a> Blocks<'a> {
             if self.at_end || memchr::memchr(b'\n', &buffer[..end]).is_some() {
                 break;
             }
-            target *= 2;
+            target = more_than(end);
         }
         buffer.truncate(end);
         if buffer.starts_with(MARK) {
@@ -156,18 +162,20 @@ impl<'a> Blocks<'a> {
 
     /// The next block; `None` after the last. A line of an error is counted from the start of the block.
     pub fn next(&mut self) -> Result<Option<Block>, Failure> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
         let mut end = self.rest.len();
-        let mut target = BLOCK.max(2 * end);
-        self.grow(&mut buffer, end)?;
-        buffer[..end].copy_from_slice(&self.rest);
-        self.rest.clear();
+        let mut buffer = if end < BLOCK {
+            let mut buffer = self.spare.pop().unwrap_or_default();
+            self.grow(&mut buffer, end)?;
+            buffer[..end].copy_from_slice(&self.rest);
+            self.rest.clear();
+            end = self.fill(&mut buffer, end, BLOCK)?;
+            buffer
+        } else {
+            // A long line is not copied.
+            std::mem::take(&mut self.rest)
+        };
         let mut scan = Scan::default();
-        loop {
-            end = self.fill(&mut buffer, end, target)?;
-            if self.at_end {
-                break;
-            }
+        while !self.at_end {
             if let Some(last) = scan.last_end(&buffer[..end], self.cut) {
                 let mut rest = std::mem::take(&mut self.rest);
                 self.grow(&mut rest, end - last)?;
@@ -177,7 +185,7 @@ impl<'a> Blocks<'a> {
                 break;
             }
             refuse_binary(&buffer[..end])?;
-            target *= 2;
+            end = self.fill(&mut buffer, end, more_than(end))?;
         }
         if end == 0 {
             return Ok(None);
@@ -186,6 +194,13 @@ impl<'a> Blocks<'a> {
             self.grow(&mut buffer, end + 1)?;
             buffer[end] = b'\n';
             end += 1;
+        }
+        if buffer.len() > end + BLOCK {
+            // What a long line did not need. The parser may take a copy of a field, which may be nearly all of it.
+            let before = buffer.capacity();
+            buffer.truncate(end);
+            buffer.shrink_to_fit();
+            self.budget.release(before - buffer.capacity());
         }
         self.at += 1;
         Ok(Some(Block { at: self.at - 1, buffer, end }))
@@ -223,6 +238,12 @@ impl<'a> Blocks<'a> {
         }
         Ok(end)
     }
+}
+
+/// Bytes to read up to where `end` of them have no end of a record. With what is read beyond that end, which is kept
+/// for the next block, a line takes twice its length at most.
+fn more_than(end: usize) -> usize {
+    end + BLOCK.max(end / 2)
 }
 
 /// Refuses bytes that are no text. Binary data often has no line feeds: it would fill the memory.

@@ -6,15 +6,20 @@ use crate::error::{Failure, Problem, shown};
 use crate::join;
 use crate::labels::{self, WrittenLabels};
 use crate::layout::{Layout, Role};
-use crate::number;
+use crate::number::{self, NotNumber};
 use crate::options::{CsvOptions, Format, Header};
 use crate::sniff;
 use crate::table::{Table, TableRows};
+use crate::texts::{self, Kind, Refused, Written};
 use crate::workers::{Crew, wrong_at};
 
 /// Reads a CSV file; `tab` is its delimiter if the format says so.
 pub(crate) fn read(mut blocks: Blocks, options: &CsvOptions, tab: Option<u8>, crew: &Crew) -> Result<Table, Failure> {
-    let delimiter = options.delimiter.or(tab).unwrap_or_else(|| sniff::delimiter(blocks.start()));
+    let comma = options.decimal_comma;
+    let delimiter = options.delimiter.or(tab).unwrap_or_else(|| sniff::delimiter(blocks.start(), comma));
+    if comma && delimiter == b',' {
+        return Err(Problem::Comma.into());
+    }
     if !delimiter.is_ascii() || delimiter.is_ascii_alphanumeric() || b"\"\r\n \0+-.#".contains(&delimiter) {
         return Err(Problem::Delimiter { delimiter: char::from(delimiter) }.into());
     }
@@ -62,7 +67,7 @@ fn head(text: &[u8], start: usize, delimiter: u8, options: &CsvOptions) -> Resul
         Header::Auto => {
             let second = after_blank_lines(text, end, delimiter);
             let second = (second < text.len()).then(|| record(text, second, delimiter, first.len()).0);
-            sniff::has_header(&first, second.as_deref())
+            sniff::has_header(&first, second.as_deref(), options.decimal_comma)
         }
     };
     let columns = first.len();
@@ -89,6 +94,8 @@ struct Part {
     values: Vec<f64>,
     labels: WrittenLabels,
     weights: Vec<f64>,
+    /// The fields of each feature, if it may be one of texts.
+    written: Vec<Written>,
 }
 
 /// Parses a block from byte `start` on.
@@ -98,9 +105,12 @@ fn part(block: &Block, start: usize, lines: usize, layout: &Layout, budget: &Bud
     let values = lines.saturating_mul(layout.features).min(text.len() / 2 + 1);
     budget.keep(values * size_of::<f64>())?;
     let values = join::with_room(values)?;
-    let mut part = Part { rows: 0, values, labels: WrittenLabels::new(), weights: Vec::new() };
+    let may_be_texts = layout.kinds.iter().any(|kind| matches!(kind, Kind::Any));
+    let written = (0..if may_be_texts { layout.features } else { 0 }).map(|_| Written::default()).collect();
+    let mut part = Part { rows: 0, values, labels: WrittenLabels::new(), weights: Vec::new(), written };
     records(text, start, layout, &mut part).map_err(|(at, problem)| wrong_at(text, at, problem))?;
-    budget.keep(part.labels.size() + part.weights.capacity() * size_of::<f64>())?;
+    let texts: usize = part.written.iter().map(Written::size).sum();
+    budget.keep(part.labels.size() + part.weights.capacity() * size_of::<f64>() + texts)?;
     Ok(part)
 }
 
@@ -108,6 +118,7 @@ fn part(block: &Block, start: usize, lines: usize, layout: &Layout, budget: &Bud
 fn records(text: &[u8], start: usize, layout: &Layout, part: &mut Part) -> Result<(), Wrong> {
     let delimiter = layout.delimiter;
     let last = layout.roles.len() - 1;
+    let is_plain = !layout.decimal_comma && layout.kinds.iter().all(|kind| matches!(kind, Kind::Number));
     let mut scratch = Vec::new();
     let mut at = start;
     loop {
@@ -116,9 +127,11 @@ fn records(text: &[u8], start: usize, layout: &Layout, part: &mut Part) -> Resul
             return Ok(());
         }
         let row = at;
+        let mut feature = 0;
         for (k, role) in layout.roles.iter().enumerate() {
             let expected = if k == last { b'\n' } else { delimiter };
             if *role == Role::Feature
+                && is_plain
                 && let Some((value, end)) = plain_number(text, at, expected)
             {
                 part.values.push(value);
@@ -131,7 +144,8 @@ fn records(text: &[u8], start: usize, layout: &Layout, part: &mut Part) -> Resul
                 let (fields, delimiter) = (width(text, row, delimiter), char::from(delimiter));
                 return Err((row, Problem::Fields { fields, expected: last + 1, delimiter }));
             }
-            take(content, k, layout, part).map_err(|problem| (at, problem))?;
+            take(content, k, feature, layout, part).map_err(|problem| (at, problem))?;
+            feature += usize::from(*role == Role::Feature);
             at = end + 1;
         }
         part.rows += 1;
@@ -153,24 +167,48 @@ fn plain_number(text: &[u8], mut at: usize, expected: u8) -> Option<(f64, usize)
     (text.get(end) == Some(&expected) && value.is_finite()).then_some((value, end))
 }
 
-/// Adds the field of column `k` to a part.
-fn take(content: &[u8], k: usize, layout: &Layout, part: &mut Part) -> Result<(), Problem> {
+/// Adds the field of column `k` to a part; `feature` is its number among the features.
+fn take(content: &[u8], k: usize, feature: usize, layout: &Layout, part: &mut Part) -> Result<(), Problem> {
     let (column, value) = (|| layout.called(k), || shown(content));
+    let refused = |refused: Refused| match refused {
+        Refused::Encoding => Problem::Encoding { column: column() },
+        Refused::Number(why) => Problem::Number { column: column(), value: value(), why },
+    };
+    let missing = || {
+        let problem = || Problem::Missing { column: column(), value: value() };
+        layout.missing_as_nan.then_some(f64::NAN).ok_or_else(problem)
+    };
     match layout.roles[k] {
         Role::Ignored => {}
-        Role::Feature => match number::number(content) {
-            Ok(number) => part.values.push(number),
-            Err(_) if is_missing(content) => return Err(Problem::Missing { column: column(), value: value() }),
-            Err(why) => return Err(Problem::Number { column: column(), value: value(), why }),
-        },
+        Role::Feature => {
+            // Numbers are nearly all fields, and only they come by the shorter way above.
+            let number = match layout.kinds.get(feature) {
+                Some(Kind::Text(_)) if is_missing_label(content) => missing()?,
+                Some(Kind::Text(list)) => texts::place(content, list).map_err(refused)?,
+                Some(Kind::Any) if is_missing_label(content) => {
+                    part.written[feature].push(content, Err(NotNumber::Text)).map_err(refused)?;
+                    missing()?
+                }
+                Some(Kind::Any) => part.written[feature].push(content, layout.number(content)).map_err(refused)?,
+                _ => match layout.number(content) {
+                    Ok(number) => number,
+                    Err(_) if is_missing(content) => missing()?,
+                    Err(why) => return Err(Problem::Number { column: column(), value: value(), why }),
+                },
+            };
+            part.values.push(number);
+        }
         Role::Label if is_missing_label(content) => {
             return Err(Problem::MissingLabel { column: column(), value: value() });
         }
         Role::Label => match std::str::from_utf8(content) {
+            Ok(label) if layout.decimal_comma && layout.number(content).is_ok() => {
+                part.labels.push(&label.replace(',', "."));
+            }
             Ok(label) => part.labels.push(label),
             Err(_) => return Err(Problem::Encoding { column: column() }),
         },
-        Role::Weight => match number::number(content) {
+        Role::Weight => match layout.number(content) {
             Ok(weight) if weight >= 0.0 => part.weights.push(weight),
             _ => return Err(Problem::Weight { column: column(), value: value() }),
         },
@@ -184,19 +222,46 @@ fn joined(parts: Vec<Part>, layout: &Layout, format: Format, threads: usize) -> 
     let has = |role: Role| layout.roles.contains(&role);
     let mut weights = join::with_room(if has(Role::Weight) { rows } else { 0 })?;
     let (mut values, mut written) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+    let mut fields = Vec::new();
     for part in parts {
         values.push(part.values);
         weights.extend_from_slice(&part.weights);
         written.push(part.labels);
+        fields.push(part.written);
     }
-    let values = join::concatenated(values, threads)?;
+    let mut values = join::concatenated(values, threads)?;
     let labels = if has(Role::Label) { Some(labels::joined(&written)?) } else { None };
+    let is_any = |kind: &Kind| matches!(kind, Kind::Any);
+    let mut texts =
+        if layout.kinds.iter().any(is_any) { texts::listed(&fields, &mut values, layout)? } else { Vec::new() };
+    let mut columns = layout.names_of(Role::Feature);
+    if let Some(places) = layout.places.as_ref().filter(|places| !places.is_sorted()) {
+        let mut row = vec![0.0; layout.features];
+        for own in values.chunks_exact_mut(layout.features) {
+            places.iter().zip(&*own).for_each(|(place, value)| row[*place] = *value);
+            own.copy_from_slice(&row);
+        }
+        columns = columns.map(|names| placed(names, places));
+        texts = placed(texts, places);
+    }
     Ok(Table {
         rows: TableRows::Dense { values, rows, columns: layout.features },
-        columns: layout.names_of(Role::Feature),
+        columns,
+        texts,
+        unneeded: layout.unneeded.clone(),
         labels,
         label_name: layout.names_of(Role::Label).and_then(|mut names| names.pop()),
         weights: has(Role::Weight).then_some(weights),
         format,
     })
+}
+
+/// The items in the places that they are to have. Without an item for each place, they stay as they are.
+fn placed<T>(items: Vec<T>, places: &[usize]) -> Vec<T> {
+    if items.len() != places.len() {
+        return items;
+    }
+    let mut items: Vec<(usize, T)> = places.iter().copied().zip(items).collect();
+    items.sort_by_key(|(place, _)| *place);
+    items.into_iter().map(|(_, item)| item).collect()
 }

@@ -215,6 +215,25 @@ pub enum Problem {
         /// What there is instead.
         there: String,
     },
+    /// Columns that a model needs.
+    #[error("the file has no column {}, which the model needs{there}", .names.join(", "))]
+    Needed {
+        /// The names of the columns.
+        names: Vec<String>,
+        /// What there is instead.
+        there: String,
+    },
+    /// A packed file that is much larger than what it is packed into.
+    #[error(
+        "the file unpacks to more than {times} times its size, as files do that are made to fill a disk or a memory: unpack it first, if you know where it comes from"
+    )]
+    Bomb {
+        /// How many times.
+        times: u64,
+    },
+    /// A comma that would be two things.
+    #[error("the comma cannot be both the delimiter and the point of numbers: name another delimiter")]
+    Comma,
     /// A name that several columns have.
     #[error("the header has {name:?} twice: name each column differently, or read the file without a header")]
     Twice {
@@ -314,7 +333,11 @@ impl Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        // What unpacks a file can only speak in errors of the system.
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<Problem>()) {
+            Some(problem) => Self::File(problem.clone()),
+            None => Self::Io(error),
+        }
     }
 }
 

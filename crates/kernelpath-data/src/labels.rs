@@ -74,6 +74,20 @@ impl Labels {
         }
     }
 
+    /// The labels of some rows.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn among(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Integers(labels) => Self::Integers(rows.iter().map(|row| labels[*row]).collect()),
+            Self::Floats(labels) => Self::Floats(rows.iter().map(|row| labels[*row]).collect()),
+            Self::Booleans(labels) => Self::Booleans(rows.iter().map(|row| labels[*row]).collect()),
+            Self::Strings(labels) => Self::Strings(rows.iter().map(|row| labels[*row].clone()).collect()),
+        }
+    }
+
     /// The labels as numbers; `None` if they are texts or truth values.
     pub fn to_floats(&self) -> Option<Vec<f64>> {
         match self {

@@ -32,13 +32,14 @@ mod options;
 mod sniff;
 mod source;
 mod table;
+mod texts;
 mod workers;
 mod write;
 
 pub use error::{Error, Problem, Result};
 pub use kernelpath::Control;
 pub use labels::{LabelRef, Labels};
-pub use options::{Base, Column, CsvOptions, Format, Header, LibsvmOptions, Options};
+pub use options::{Base, Column, CsvOptions, Format, Header, LibsvmOptions, Options, Texts, Wanted};
 pub use source::Source;
 pub use table::{ColumnIndices, Table, TableRows};
 pub use write::write_libsvm;
@@ -46,7 +47,7 @@ pub use write::write_libsvm;
 /// Reads a table. `control` can interrupt it.
 ///
 /// Memory is bounded: a file whose table would not fit into [`Options::memory`] is refused on the way, be it the last
-/// line of it or a compressed file that unpacks to a thousand times its size.
+/// line of it. So is a packed file that unpacks to more than a thousand times its size, and to more than a megabyte.
 pub fn read<'a>(source: impl Into<Source<'a>>, options: &Options, control: &Control) -> Result<Table> {
     let source = source.into();
     let file = source.name();

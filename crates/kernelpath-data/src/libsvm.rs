@@ -365,6 +365,8 @@ fn joined(parts: Vec<Part>, columns: usize, shift: u64, is_narrow: bool) -> Resu
         labels: Some(if are_integers { Labels::Integers(integers) } else { Labels::Floats(floats) }),
         label_name: None,
         weights: None,
+        texts: Vec::new(),
+        unneeded: Vec::new(),
         format: Format::Libsvm,
     })
 }

@@ -14,6 +14,8 @@ pub enum NotNumber {
     Huge,
     /// A number with a comma where a point should be.
     Comma,
+    /// A number with a point in a file whose decimals have a comma.
+    Point,
 }
 
 impl fmt::Display for NotNumber {
@@ -24,6 +26,7 @@ impl fmt::Display for NotNumber {
             Self::NotFinite => "not finite",
             Self::Huge => "too large for double precision",
             Self::Comma => "no number (write decimals with a point)",
+            Self::Point => "no number (decimals have a comma here, and a point may stand between thousands)",
         })
     }
 }
@@ -123,6 +126,22 @@ pub(crate) fn number(text: &[u8]) -> Result<f64, NotNumber> {
     }
 }
 
+/// The number that a text is, in a file whose decimals have a comma.
+pub(crate) fn number_with_comma(text: &[u8]) -> Result<f64, NotNumber> {
+    if memchr::memchr(b'.', text).is_some() {
+        let is_number = number(text).is_ok();
+        return Err(if is_number { NotNumber::Point } else { NotNumber::Text });
+    }
+    match memchr::memchr(b',', text) {
+        None => number(text),
+        Some(at) => {
+            let mut pointed = text.to_vec();
+            pointed[at] = b'.';
+            number(&pointed).map_err(|why| if why == NotNumber::Comma { NotNumber::Text } else { why })
+        }
+    }
+}
+
 /// The value, if it is finite; `text` is what it was read from.
 #[inline(always)]
 pub(crate) fn finite(value: f64, text: &[u8]) -> Result<f64, NotNumber> {
@@ -210,6 +229,22 @@ mod tests {
             assert_eq!(number(text.as_bytes()), Err(why), "{text}");
         }
         assert_eq!((number(b"5."), number(b".5"), number(b"-0")), (Ok(5.0), Ok(0.5), Ok(-0.0)));
+    }
+
+    #[test]
+    fn decimals_may_have_a_comma() {
+        for (text, expected) in [
+            ("1,5", Ok(1.5)),
+            ("-,25e3", Ok(-250.0)),
+            ("12", Ok(12.0)),
+            ("1.5", Err(NotNumber::Point)),
+            ("1.234,5", Err(NotNumber::Text)),
+            ("1,2,3", Err(NotNumber::Text)),
+            ("a,b", Err(NotNumber::Text)),
+            ("inf", Err(NotNumber::NotFinite)),
+        ] {
+            assert_eq!(number_with_comma(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

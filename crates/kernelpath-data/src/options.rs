@@ -92,6 +92,39 @@ pub struct CsvOptions {
     /// How many features a file without labels has. A file with exactly that many columns, apart from the weight and
     /// the ignored ones, is read as one without labels although `label` is given: a model predicts files of both kinds.
     pub features: Option<usize>,
+    /// The columns that a model needs, to be found by their names.
+    pub wanted: Option<Wanted>,
+    /// Whether numbers have a comma where others have a point, in labels and weights, too. Points are then refused: in
+    /// such files they stand between thousands.
+    pub decimal_comma: bool,
+    /// Whether a missing value becomes NaN. It is an error otherwise.
+    pub missing_as_nan: bool,
+    /// What becomes of features that are texts.
+    pub texts: Texts,
+}
+
+/// The features that a model needs. In a file whose header has names, they are taken by these, wherever they stand;
+/// a file without names must have them in this order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The names of the features, in the order of the model; no two are equal.
+    pub features: Vec<String>,
+    /// The name that the column of the labels had in training. If the file has it, and no other label is asked for,
+    /// that is the label.
+    pub label: Option<String>,
+}
+
+/// What becomes of features that are texts. The numbers of such a column are the places of its texts in a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Texts {
+    /// They are an error.
+    #[default]
+    Refused,
+    /// A column with a field that is neither a number nor missing is one of texts.
+    Found,
+    /// These columns of features are texts, and these are their lists; a text that is not in the list becomes −1. With
+    /// names the columns are those of [`Wanted`], in its order.
+    Known(Vec<Option<Vec<String>>>),
 }
 
 /// Whether the first record of a CSV file names the columns.
@@ -113,6 +146,8 @@ pub enum Column {
     Place(i64),
     /// By its name. If the header has no such name, `first`, `last` and whole numbers are places.
     Name(String),
+    /// By its name, which is never a place.
+    Exactly(String),
 }
 
 impl From<i64> for Column {

@@ -33,8 +33,9 @@ fn is_entry(word: &[u8]) -> bool {
 /// The delimiters that are tried. In a file with tabs or semicolons in every record, commas belong to fields.
 const DELIMITERS: [u8; 3] = [b'\t', b';', b','];
 
-/// The delimiter that all first records have equally often, or else the one that the first has most often.
-pub(crate) fn delimiter(start: &[u8]) -> u8 {
+/// The delimiter that all first records have equally often, or else the one that the first has most often. Where the
+/// comma is in numbers, it is none.
+pub(crate) fn delimiter(start: &[u8], decimal_comma: bool) -> u8 {
     let mut counts = [[0_usize; LINES]; DELIMITERS.len()];
     let (mut record, mut is_inside, mut has_more) = (0, false, false);
     for &c in start {
@@ -62,15 +63,17 @@ pub(crate) fn delimiter(start: &[u8]) -> u8 {
     // A last record without an end may be cut off.
     let whole = record.max(1);
     let is_even = |k: &usize| counts[*k][0] > 0 && counts[*k][..whole].iter().all(|count| *count == counts[*k][0]);
-    let even = (0..DELIMITERS.len()).find(is_even);
-    let most = (0..DELIMITERS.len()).max_by_key(|&k| counts[k][0]);
-    DELIMITERS[even.or(most).unwrap_or(DELIMITERS.len() - 1)]
+    let known = || 0..DELIMITERS.len() - usize::from(decimal_comma);
+    let even = known().find(is_even);
+    let most = known().max_by_key(|&k| counts[k][0]);
+    DELIMITERS[even.or(most).unwrap_or(0)]
 }
 
 /// Whether the first record is a header: it has text where the second has a number, or nothing but texts.
-pub(crate) fn has_header(first: &[Vec<u8>], second: Option<&[Vec<u8>]>) -> bool {
-    let is_text = |field: &[u8]| !field.is_empty() && number::number(field).is_err() && !is_missing(field);
-    let is_number = |field: &[u8]| number::number(field).is_ok();
+pub(crate) fn has_header(first: &[Vec<u8>], second: Option<&[Vec<u8>]>, decimal_comma: bool) -> bool {
+    let number = if decimal_comma { number::number_with_comma } else { number::number };
+    let is_text = |field: &[u8]| !field.is_empty() && number(field).is_err() && !is_missing(field);
+    let is_number = |field: &[u8]| number(field).is_ok();
     first.iter().all(|field| is_text(field))
         || second.is_some_and(|second| first.iter().zip(second).any(|(name, value)| is_text(name) && is_number(value)))
 }
@@ -103,8 +106,10 @@ mod tests {
             ("1\n2\n", b','),
             ("", b','),
         ] {
-            assert_eq!(delimiter(text.as_bytes()), expected, "{text}");
+            assert_eq!(delimiter(text.as_bytes(), false), expected, "{text}");
         }
+        assert_eq!(delimiter(b"1,5\t2,5\n", true), b'\t');
+        assert_eq!(delimiter(b"1,5;2,5\n,5;2\n", true), b';');
     }
 
     #[test]
@@ -122,7 +127,7 @@ mod tests {
             ("nan,1", Some("2,1"), false),
         ] {
             let second = second.map(fields);
-            assert_eq!(has_header(&fields(first), second.as_deref()), expected, "{first} {second:?}");
+            assert_eq!(has_header(&fields(first), second.as_deref(), false), expected, "{first} {second:?}");
         }
     }
 }

@@ -3,11 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use kernelpath::Control;
 use lzma_rust2::XzReader;
+
+use crate::error::Problem;
 
 /// What is read. A file compressed by gzip, bzip2 or xz is recognised by its first bytes, whatever its name, and
 /// unpacked on the way, with all its streams.
@@ -43,6 +47,13 @@ impl<'a> From<&'a str> for Source<'a> {
 /// Room for compressed bytes: a few calls of the system a megabyte.
 const PACKED: usize = 128 << 10;
 
+/// How many times its size a packed file may unpack to. Data that is dense in information stays far below; what unpacks
+/// to more is made to fill a disk or a memory.
+const MOST_TIMES: u64 = 1000;
+
+/// Bytes that any packed file may unpack to: less than reading takes anyway.
+const ALWAYS: u64 = 1 << 20;
+
 /// How long a wait for input lasts before `Control` is asked again, in milliseconds.
 #[cfg(unix)]
 const WAIT: i64 = 100;
@@ -62,27 +73,68 @@ impl<'a> Source<'a> {
 
     /// The unpacked bytes. Unpacking takes at most `memory` bytes for its dictionary.
     pub(crate) fn open(&self, control: &'a Control, memory: u64) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let mut raw: Box<dyn Read + Send + 'a> = match self {
-            Self::Bytes(bytes) => Box::new(*bytes),
-            Self::Stdin => interruptible(io::stdin(), control),
+        let (mut raw, size): (Box<dyn Read + Send + 'a>, Option<u64>) = match self {
+            Self::Bytes(bytes) => (Box::new(*bytes), Some(bytes.len() as u64)),
+            Self::Stdin => (interruptible(io::stdin(), control), None),
             Self::Path(path) => {
                 let file = File::open(path)?;
-                if file.metadata()?.is_file() { Box::new(file) } else { interruptible(file, control) }
+                let found = file.metadata()?;
+                if found.is_file() { (Box::new(file), Some(found.len())) } else { (interruptible(file, control), None) }
             }
         };
         let mut magic = Vec::with_capacity(MAGIC);
         raw.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
         let unpack = unpacking(&magic);
         let raw = Cursor::new(magic).chain(raw);
-        Ok(match unpack {
-            None => Box::new(raw),
-            Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, raw))),
-            Some(Packing::Bzip2) => Box::new(MultiBzDecoder::new(BufReader::with_capacity(PACKED, raw))),
-            Some(Packing::Xz) => {
+        let Some(unpack) = unpack else { return Ok(Box::new(raw)) };
+        let packed = Arc::new(AtomicU64::new(size.unwrap_or(0)));
+        let raw: Box<dyn Read + Send + 'a> = match size {
+            Some(_) => Box::new(raw),
+            None => Box::new(Counted { input: raw, count: packed.clone() }),
+        };
+        let raw = BufReader::with_capacity(PACKED, raw);
+        let input: Box<dyn Read + Send + 'a> = match unpack {
+            Packing::Gzip => Box::new(MultiGzDecoder::new(raw)),
+            Packing::Bzip2 => Box::new(MultiBzDecoder::new(raw)),
+            Packing::Xz => {
                 let kilobytes = u32::try_from(memory >> 10).unwrap_or(u32::MAX);
-                Box::new(XzReader::new_mem_limit(BufReader::with_capacity(PACKED, raw), true, kilobytes))
+                Box::new(XzReader::new_mem_limit(raw, true, kilobytes))
             }
-        })
+        };
+        Ok(Box::new(Bounded { input, unpacked: 0, packed }))
+    }
+}
+
+/// Counts the bytes that are read, of a stream whose size is not known.
+struct Counted<R> {
+    input: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.count.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
+}
+
+/// Unpacked bytes, as long as they are not too many for the packed ones.
+struct Bounded<R> {
+    input: R,
+    unpacked: u64,
+    /// The size of the packed file, or what was read of it so far.
+    packed: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.unpacked += count as u64;
+        if self.unpacked > ALWAYS.max(self.packed.load(Relaxed).saturating_mul(MOST_TIMES)) {
+            return Err(io::Error::other(Problem::Bomb { times: MOST_TIMES }));
+        }
+        Ok(count)
     }
 }
 

@@ -19,6 +19,10 @@ pub struct Table {
     pub label_name: Option<String>,
     /// One weight a row, if a column of them was asked for.
     pub weights: Option<Vec<f64>>,
+    /// The lists of texts of the features that are texts, if these were asked for: one entry for each feature.
+    pub texts: Vec<Option<Vec<String>>>,
+    /// Names of the columns that were left out because a model does not need them.
+    pub unneeded: Vec<String>,
     /// The format that was read.
     pub format: Format,
 }
@@ -79,6 +83,27 @@ impl TableRows {
         }
     }
 
+    /// Leaves out all columns from `width` on. Dense rows, which are as wide as they were asked for, stay.
+    #[must_use]
+    pub fn narrowed(self, width: usize) -> Self {
+        match self {
+            Self::Sparse { mut indptr, indices, mut values, columns } if columns > width => {
+                let indices = match indices {
+                    ColumnIndices::I32(mut indices) => {
+                        keep(&mut indptr, &mut indices, &mut values, |column| (column as usize) < width);
+                        ColumnIndices::I32(indices)
+                    }
+                    ColumnIndices::I64(mut indices) => {
+                        keep(&mut indptr, &mut indices, &mut values, |column| (column as usize) < width);
+                        ColumnIndices::I64(indices)
+                    }
+                };
+                Self::Sparse { indptr, indices, values, columns: width }
+            }
+            rows => rows,
+        }
+    }
+
     /// How many rows there are.
     pub fn nrows(&self) -> usize {
         match self {
@@ -93,4 +118,21 @@ impl TableRows {
             Self::Dense { columns, .. } | Self::Sparse { columns, .. } => *columns,
         }
     }
+}
+
+/// Keeps the entries of these columns, in place.
+fn keep<I: Copy>(indptr: &mut [usize], indices: &mut Vec<I>, values: &mut Vec<f64>, is_kept: impl Fn(I) -> bool) {
+    let (mut start, mut kept) = (0, 0);
+    for end in indptr.iter_mut().skip(1) {
+        for k in start..*end {
+            if is_kept(indices[k]) {
+                (indices[kept], values[kept]) = (indices[k], values[k]);
+                kept += 1;
+            }
+        }
+        start = *end;
+        *end = kept;
+    }
+    indices.truncate(kept);
+    values.truncate(kept);
 }

@@ -120,6 +120,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<saved::Saved>()?;
     module.add_class::<task::RowClasses>()?;
     module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
+    module.add_function(wrap_pyfunction!(saved::encode, module)?)?;
+    module.add("MOST_THREADS", kernelpath::threads::MOST)?;
+    module.add("MOST_CS", kernelpath::MOST_CS)?;
     module.add_function(wrap_pyfunction!(data::read_libsvm, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::ranks, module)?)?;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use faer::Mat;
 use kernelpath::{
-    Calibration as Calibrated, Hardware, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf, SavedModel,
-    Scaling,
+    Calibration as Calibrated, Encoding, Hardware, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf,
+    SavedModel, Scaling,
 };
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
@@ -70,7 +70,7 @@ impl Saved {
     #[new]
     #[pyo3(signature = (*, estimator, parameters, columns, label_type, machines, kernel, gamma, degree, coef0, vectors,
         support, width, coef, intercepts, labels, arrangement, odds, is_one, rising, found, scaling=None, training=None,
-        centre=None))]
+        centre=None, encoding=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         estimator: String,
@@ -96,6 +96,7 @@ impl Saved {
         scaling: Option<(Vector<'_, f64>, Vector<'_, f64>)>,
         training: Option<&str>,
         centre: Option<PyCentre<'_>>,
+        encoding: Option<&str>,
     ) -> PyResult<Self> {
         let vectors = match vectors {
             None => RowsBuf::Dense(Mat::zeros(0, 0)),
@@ -117,6 +118,7 @@ impl Saved {
         let mut predictor = unwrap(Predictor::new(kernel, (vectors, support), width, coef, intercepts, outputs))?;
         predictor = unwrap(predictor.centred(read_centre(centre)))?;
         predictor.scaling = scaling.map(|(shift, factor)| Scaling { shift: shift.to_vec(), factor: factor.to_vec() });
+        let encoding = encoding.map(|text| parsed_encoding(text, width)).transpose()?;
         let machine = |(loss, constant, c, primal, dual, gap, noise, status): MachineParts| Machine {
             loss,
             constant,
@@ -131,6 +133,7 @@ impl Saved {
             estimator,
             parameters: attributes::parsed(parameters)?,
             columns,
+            encoding,
             label_type,
             machines: machines.into_iter().map(machine).collect(),
             predictor,
@@ -350,11 +353,44 @@ impl Saved {
         Some((centre.point.clone().into_pyarray(py), centre.values.clone().into_pyarray(py)))
     }
 
+    /// How the columns of a table become features, as JSON; None: they are the features.
+    #[getter]
+    fn encoding(&self) -> Option<String> {
+        let encoding = self.0.encoding.as_ref()?;
+        Some(kernelpath::json_of_encoding(encoding).to_string())
+    }
+
     /// The attributes, as the constructor takes them.
     #[getter]
     fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         attributes::written(py, &self.0.attributes)
     }
+}
+
+/// An encoding in JSON, of a model with that many features.
+fn parsed_encoding(text: &str, features: usize) -> PyResult<Encoding> {
+    let value = serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    kernelpath::encoding_of_json(&value, features).map_err(PyValueError::new_err)
+}
+
+/// The features of a table whose texts are their places, in which NaN is missing. `encoding` is JSON.
+#[pyfunction]
+pub(crate) fn encode<'py>(
+    py: Python<'py>,
+    encoding: &str,
+    table: PyReadonlyArray2<'_, f64>,
+    features: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let encoding = parsed_encoding(encoding, features)?;
+    let table = table.as_array();
+    let raw = Mat::from_fn(table.nrows(), table.ncols(), |i, j| table[(i, j)]);
+    let encoded = run_here(py, || encoding.apply(&Rows::from(&raw)))?;
+    let view = encoded.view();
+    let values = (0..view.nrows())
+        .flat_map(|i| (0..view.ncols()).map(move |j| (i, j)))
+        .map(|(i, j)| view.entry(i, j).unwrap_or(f64::NAN));
+    let array = values.collect::<Vec<f64>>().into_pyarray(py);
+    Ok(numpy::PyArrayMethods::reshape(&array, [view.nrows(), view.ncols()])?.into_any())
 }
 
 /// What a conversion gives, without the GIL.

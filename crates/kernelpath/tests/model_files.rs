@@ -1,8 +1,9 @@
 //! Model files: what is saved predicts the same to the last bit, and what is damaged is refused.
 
 use kernelpath::{
-    Attribute, Bandwidth, Classifier, Csr, Entries, Error, Hardware, Kernel, LowRank, Method, MultiClass, Outputs,
-    Predicted, Quantiles, Regressor, Rows, SavedModel, Scaling, Shape, Targets, Tune, kernel_matrix,
+    Attribute, Bandwidth, Classifier, Csr, Encoding, Entries, Error, Hardware, Kernel, LowRank, Method, Missing,
+    MultiClass, Outputs, Predicted, Quantiles, RawCell, Regressor, Rows, SavedModel, Scaling, Shape, TableColumn,
+    Targets, Tune, kernel_matrix,
 };
 
 /// Points on rings, with a little noise: `classes` classes one after the other.
@@ -149,6 +150,64 @@ fn sparse_precomputed_weighted_and_scaled_models_come_back() {
     let by_hand: Vec<f64> = x.chunks(2).flat_map(|row| [(row[0] - 0.5) * 2.0, (row[1] + 1.0) * 0.25]).collect();
     let by_hand = model.machine_values(Rows::from_slice(&by_hand, 2).unwrap()).unwrap();
     same(&by_hand, &read.predictor.values(rows, here).unwrap());
+}
+
+#[test]
+fn a_file_says_how_a_table_becomes_features() {
+    let (x, class) = rings(60, 2);
+    let (rows, here) = (Rows::from_slice(&x, 2).unwrap(), Hardware::default());
+    let mut saved = Classifier::svm().cs([1.0]).folds(kernelpath::Folds::None).fit(rows, &class).unwrap().saved();
+    let texts = TableColumn {
+        name: Some("colour".into()),
+        texts: Some(vec!["blue".into(), "red".into()]),
+        fill: vec![0.25, 0.75],
+    };
+    let encoding =
+        Encoding { columns: vec![texts], missing: Missing::Mean, decimal_comma: true, label: Some("y".into()) };
+    saved.encoding = Some(encoding.clone());
+    let read = again(&saved);
+    assert_eq!(read.encoding, Some(encoding.clone()));
+    let cells = [vec![RawCell::Text("red")], vec![RawCell::Missing], vec![RawCell::Text("green")]];
+    let features = read.encoded(&cells).unwrap();
+    let by_hand = [0.0, 1.0, 0.25, 0.75, 0.0, 0.0];
+    same(
+        &read.predictor.values(features.view(), here).unwrap(),
+        &saved.predictor.values(Rows::from_slice(&by_hand, 2).unwrap(), here).unwrap(),
+    );
+    // What does not fit together is refused.
+    for change in [
+        |column: &mut TableColumn| column.texts = Some(vec!["red".into(), "blue".into()]),
+        |column: &mut TableColumn| column.texts = Some(vec!["blue".into(), "red".into(), "sky".into()]),
+        |column: &mut TableColumn| column.fill = vec![0.5],
+        |column: &mut TableColumn| column.texts = None,
+    ] {
+        let mut bad = encoding.clone();
+        change(&mut bad.columns[0]);
+        saved.encoding = Some(bad);
+        let error = refused(&saved.to_bytes().unwrap());
+        assert!(error.contains("table"), "{error}");
+    }
+}
+
+#[test]
+fn a_model_takes_columns_that_were_zero_in_training() {
+    let (x, class) = rings(60, 2);
+    let here = Hardware::default();
+    let padded: Vec<f64> = x.chunks(2).flat_map(|row| [row[0], row[1], 0.0, 0.0]).collect();
+    let wide = [0.5, 0.25, 2.0, 0.0, 1.0, -1.0, 0.0, -0.5];
+    let wide = Rows::from_slice(&wide, 4).unwrap();
+    for shape in [Shape::Rbf, Shape::Linear, Shape::Laplacian, Shape::Poly { degree: 2, coef0: 1.0 }] {
+        let kernel = Kernel { shape, bandwidth: Bandwidth::Value(0.7) };
+        let builder = Classifier::svm().kernel(kernel).cs([1.0]).folds(kernelpath::Folds::None).tol(1e-10);
+        let narrow = builder.clone().fit(Rows::from_slice(&x, 2).unwrap(), &class).unwrap().saved();
+        let twin = builder.fit(Rows::from_slice(&padded, 4).unwrap(), &class).unwrap();
+        let found = narrow.predictor.widened(4).unwrap().values(wide, here).unwrap();
+        for (a, b) in found.iter().zip(twin.machine_values(wide).unwrap()) {
+            assert!((a - b).abs() < 1e-6, "{shape:?}: {a} {b}");
+        }
+        assert!(narrow.predictor.values(wide, here).is_err(), "unless one asks for it, another width is an error");
+        assert!(narrow.predictor.widened(1).is_err());
+    }
 }
 
 /// A small model with some of everything.

@@ -4,7 +4,20 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use kernelpath_data::{Base, Column, CsvOptions, Format, Header, LibsvmOptions, Options};
 
+use crate::arguments::list::listed;
 use crate::failure::Failure;
+
+/// Names of columns, each with whether it stood in quotes.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns(pub Vec<(String, bool)>);
+
+impl std::str::FromStr for Columns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        listed(text, "--ignore").map(Self).map_err(|failure| failure.message)
+    }
+}
 
 /// The column of the labels of a CSV file, unless another is named.
 const LABEL: &str = "last";
@@ -21,15 +34,19 @@ pub(crate) struct DataArguments {
     /// Character between the fields of a CSV file (default: the one of comma, semicolon and tab that is there).
     #[arg(long, value_name = "CHARACTER")]
     pub delimiter: Option<char>,
-    /// Column of the labels of a CSV file: its name, its place from 0 on, or first or last (default: last).
+    /// Column of the labels of a CSV file: its name, its place from 0 on, or first or last (default: last). A name in
+    /// double quotes is never a place.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub label: Option<String>,
     /// Column of the weights of the rows of a CSV file.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub weight: Option<String>,
-    /// Columns of a CSV file that are not read, with commas between them.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', allow_hyphen_values = true)]
-    pub ignore: Vec<String>,
+    /// Columns of a CSV file that are not read, with commas between them. A name with a comma stands in double quotes.
+    #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true)]
+    pub ignore: Vec<Columns>,
+    /// Character before the decimals of a CSV file: a point or a comma (default: a point, or that of the training data).
+    #[arg(long, value_name = ". or ,", value_parser = [".", ","])]
+    pub decimal: Option<String>,
     /// The columns of a LIBSVM file count from 0, not from 1.
     #[arg(long)]
     pub zero_based: bool,
@@ -54,6 +71,7 @@ impl DataArguments {
             ("--label", self.label.is_some()),
             ("--weight", self.weight.is_some()),
             ("--ignore", !self.ignore.is_empty()),
+            ("--decimal", self.decimal.is_some()),
         ];
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
     }
@@ -66,7 +84,14 @@ impl DataArguments {
 
     /// What the reader is asked for. `width` is the number of features, if a model says so.
     pub fn options(&self, threads: usize, width: Option<usize>) -> Result<Options, Failure> {
-        let column = |name: &String| Column::Name(name.clone());
+        let column = |(name, is_quoted): (String, bool)| {
+            if is_quoted { Column::Exactly(name) } else { Column::Name(name) }
+        };
+        // One column, whose name may have commas.
+        let one = |option: &str, text: &String| match listed(text, option)?.as_slice() {
+            [(name, true)] => Ok(Column::Exactly(name.clone())),
+            _ => Ok::<_, Failure>(Column::Name(text.clone())),
+        };
         let delimiter = match self.delimiter {
             None => None,
             Some(c) => match u8::try_from(c) {
@@ -81,11 +106,13 @@ impl DataArguments {
                 HeaderChoice::No => Header::No,
             },
             delimiter,
-            label: Some(self.label.as_ref().map_or_else(|| Column::from(LABEL), column)),
-            weight: self.weight.as_ref().map(column),
-            ignore: self.ignore.iter().map(column).collect(),
+            label: Some(self.label.as_ref().map_or_else(|| Ok(Column::from(LABEL)), |text| one("--label", text))?),
+            weight: self.weight.as_ref().map(|text| one("--weight", text)).transpose()?,
+            ignore: self.ignore.iter().flat_map(|Columns(columns)| columns.clone()).map(column).collect(),
+            decimal_comma: self.decimal.as_deref() == Some(","),
             // A model predicts files with and without labels, unless the column is named.
             features: width.filter(|_| self.label.is_none()),
+            ..CsvOptions::default()
         };
         let base = if self.zero_based { Base::Zero } else { Base::One };
         let libsvm = LibsvmOptions { columns: width, base, ignore_qid: self.ignore_qid };

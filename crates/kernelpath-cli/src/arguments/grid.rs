@@ -1,13 +1,10 @@
 //! Lists of numbers, as they are written on the command line.
 
-use kernelpath::logspace;
+use kernelpath::{MOST_CS as MOST, logspace};
 
 /// Values of C: numbers with commas between them, or LOW:HIGH:COUNT.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grid(pub Vec<f64>);
-
-/// Most values of a grid that a count asks for: each is a model on every fold.
-const MOST: usize = 10_000;
 
 impl std::str::FromStr for Grid {
     type Err = String;

@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod grid;
+pub(crate) mod list;
 pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod small;

@@ -8,7 +8,7 @@ use crate::arguments::data::DataArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct PredictArguments {
-    /// Model file: .kpath, or LIBSVM's.
+    /// Model file: .kpath, or LIBSVM's; - is standard input.
     pub model: PathBuf,
     /// File of rows; - is standard input.
     pub data: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct PredictArguments {
     /// Device: cpu, auto, opencl or cuda.
     #[arg(long, default_value = "cpu")]
     pub device: String,
-    /// Number of threads; 0 takes one for each core.
+    /// Number of threads, at most 256; 0 takes one for each core.
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::arguments::verify::WeightsArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Model file.
+    /// Model file; - is standard input.
     pub model: PathBuf,
     /// File of rows and labels that the predictions are compared with, and by which the model is verified if they are
     /// those of its fit; - is standard input.

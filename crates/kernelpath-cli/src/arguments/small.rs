@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
-    /// Model file.
+    /// Model file; - is standard input.
     pub model: PathBuf,
     /// Print the whole header as one JSON document.
     #[arg(long)]
@@ -16,7 +16,7 @@ pub(crate) struct InspectArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
-    /// Model: NAME.kpath, or NAME.model of LIBSVM.
+    /// Model: NAME.kpath, or NAME.model of LIBSVM; - is standard input.
     pub from: PathBuf,
     /// Where it goes: NAME.kpath, NAME.model for LIBSVM's svm-predict, or NAME.onnx.
     pub to: PathBuf,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser as Names;
 use clap::{Args, ValueEnum};
-use kernelpath::{Landmarks, Method, Precision, Scoring, Shape, Solver};
+use kernelpath::{Landmarks, Method, Missing, Precision, Scoring, Shape, Solver};
 
 use crate::arguments::data::DataArguments;
 use crate::arguments::grid::{GammaChoice, Grid, Length, ScaleChoice};
@@ -27,6 +27,8 @@ pub(crate) struct TrainArguments {
     pub quiet: bool,
     #[command(flatten)]
     pub data_options: DataArguments,
+    #[command(flatten)]
+    pub table: TableArguments,
     #[command(flatten)]
     pub model: ModelArguments,
     #[command(flatten)]
@@ -69,6 +71,22 @@ impl Task {
     }
 }
 
+/// What becomes of the columns; the model keeps it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How the data is read")]
+pub(crate) struct TableArguments {
+    /// Number of columns of a LIBSVM file (default: its largest index).
+    #[arg(long, value_name = "COUNT")]
+    pub columns: Option<usize>,
+    /// Missing values of a CSV file: an error (the default), the mean of their column, or drop, which leaves their rows
+    /// out. The model keeps the rule.
+    #[arg(long, value_name = "RULE", value_parser = Names::new(Missing::NAMES))]
+    pub missing: Option<String>,
+    /// Turn text columns of a CSV file into one column of 0 and 1 for each of their values. The model keeps the values.
+    #[arg(long)]
+    pub one_hot: bool,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The model")]
 pub(crate) struct ModelArguments {
@@ -85,7 +103,8 @@ pub(crate) struct ModelArguments {
     /// Constant of the polynomial and the sigmoid kernel.
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub coef0: f64,
-    /// Scale the columns, to mean 0 and variance 1 (standard) or to a range (LOW:HIGH). The model keeps the scaling.
+    /// Scale the columns, to mean 0 and variance 1 (standard) or to a range (LOW:HIGH), and drop those of equal values.
+    /// The scaling is learned from all rows, before the folds: held-out rows have a part in it. The model keeps it.
     #[arg(long, value_name = "standard|LOW:HIGH", allow_hyphen_values = true)]
     pub scale: Option<ScaleChoice>,
     /// Calibrate probabilities of classes.
@@ -96,7 +115,8 @@ pub(crate) struct ModelArguments {
     /// (multinomial, for logistic regression).
     #[arg(long, value_enum)]
     pub multi_class: Option<MultiClassChoice>,
-    /// Weights of classes in the loss: balanced, or LABEL=WEIGHT with commas between them.
+    /// Weights of classes in the loss: balanced, or LABEL=WEIGHT with commas between them. A label with a comma or an
+    /// equals sign stands in double quotes.
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
     pub class_weight: Option<String>,
     /// Level of a quantile (several: 0.1,0.5,0.9) or an expectile (default: 0.5).
@@ -154,7 +174,7 @@ pub(crate) struct TuningArguments {
     /// Values of C: 0.1,1,10 or LOW:HIGH:COUNT (default: 50 values from 0.001 to 1000).
     #[arg(long, value_name = "VALUES", conflicts_with = "n_cs")]
     pub cs: Option<Grid>,
-    /// Number of values of the default grid.
+    /// Number of values of the default grid, at most 10000.
     #[arg(long, value_name = "COUNT")]
     pub n_cs: Option<usize>,
     /// Number of folds (default: 5); 0 for none, which needs one C.
@@ -192,7 +212,7 @@ pub(crate) struct WorkArguments {
     /// Device: cpu, auto, opencl, cuda, or one of several, such as opencl:1; see kernelpath devices.
     #[arg(long, default_value = "cpu")]
     pub device: String,
-    /// Number of threads; 0 takes one for each core.
+    /// Number of threads, at most 256; 0 takes one for each core.
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
     /// Time that training may take. When it ends, the best of the models fitted by then is chosen.

@@ -1,24 +1,23 @@
 //! `kernelpath inspect`: what a model file says of itself.
 
-use kernelpath::SavedModel;
 use serde_json::Value;
 
 use crate::arguments::small::InspectArguments;
 use crate::failure::Failure;
-use crate::models;
+use crate::models::Opened;
 use crate::output;
 use crate::table::Table;
 
 pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
-    let path = &arguments.model;
-    if models::is_text(path) {
+    let opened = Opened::new(&arguments.model)?;
+    if opened.is_text() {
         let way_out = "convert it first: kernelpath convert FILE.model FILE.kpath";
         return Err(Failure::input(format!(
             "{}: inspect reads .kpath files, and this is text; {way_out}",
-            path.display()
+            opened.name().display()
         )));
     }
-    let document = SavedModel::inspect(path)?;
+    let document = opened.inspect()?;
     if arguments.json { output::print_json(&document) } else { output::print(&text(&document)) }
 }
 
@@ -41,6 +40,9 @@ fn text(document: &Value) -> String {
     heads.push(["training rows".to_string(), rows]);
     let proofs = "as recorded in the file; kernelpath verify MODEL DATA recomputes those of the model";
     heads.push(["proofs", proofs]);
+    if let Some(table) = document.get("table") {
+        heads.push(["table".to_string(), in_words(table)]);
+    }
     let mut arrays = Table::new(["array", "type", "shape"]);
     for (name, array) in document["arrays"].as_object().into_iter().flatten() {
         let shape: Vec<String> = array["shape"].as_array().into_iter().flatten().map(in_words).collect();

@@ -14,19 +14,25 @@ use crate::{data, labels, models, output};
 
 pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(), Failure> {
     let hardware = Hardware::threads(arguments.threads).device(DeviceChoice::from_name(&arguments.device)?);
+    models::check_inputs(&arguments.model, Some(&arguments.data))?;
     if let Some(path) = &arguments.output {
-        models::check_folder(path)?;
+        models::check_output(path, &[&arguments.model, &arguments.data])?;
     }
-    let model = models::load(&arguments.model)?;
-    let table = data::read_for(&model, &arguments.data, &arguments.data_options, arguments.threads, control)?;
+    let mut model = models::load(&arguments.model)?;
+    let read = data::read_for(&mut model, &arguments.data, &arguments.data_options, arguments.threads, control)?;
+    if !arguments.quiet {
+        read.notes.iter().for_each(|note| output::tell(&format!("note: {note}")));
+    }
+    let table = &read.table;
     let x = table.rows.view()?;
     // A file has the labels as they are; what is printed is escaped.
     let is_file = arguments.output.is_some();
     let (text, verdict) = match &model.predictor.outputs {
-        Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, &table, is_file)?,
-        _ => numbers(arguments, &model, &x, hardware, &table)?,
+        Outputs::Classes { .. } => classes(arguments, &model, &x, hardware, table, is_file)?,
+        _ => numbers(arguments, &model, &x, hardware, table)?,
     };
     control.check()?;
+    let text = with_gaps(text, &read.kept, read.rows);
     match &arguments.output {
         Some(path) => write_whole(path, text.as_bytes())?,
         None => output::print(&text)?,
@@ -35,6 +41,37 @@ pub(crate) fn run(arguments: &PredictArguments, control: &Control) -> Result<(),
         output::tell(&verdict);
     }
     Ok(())
+}
+
+/// The line of a row that has no prediction, since a value of it is missing.
+const NONE: &str = "NA\n";
+
+/// The lines of all rows of the file: a line stands where its row stands.
+fn with_gaps(text: String, kept: &[usize], rows: usize) -> String {
+    if kept.len() == rows {
+        return text;
+    }
+    let mut lines = Lines { rest: &text };
+    let mut kept = kept.iter().peekable();
+    (0..rows).map(|row| if kept.next_if(|next| **next == row).is_some() { lines.next_line() } else { NONE }).collect()
+}
+
+/// The lines of predictions, whose labels may have line feeds in quotes.
+struct Lines<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    fn next_line(&mut self) -> &'a str {
+        let mut is_inside = false;
+        let end = self.rest.find(|c| {
+            is_inside ^= c == '"';
+            c == '\n' && !is_inside
+        });
+        let (line, rest) = self.rest.split_at(end.map_or(self.rest.len(), |end| end + 1));
+        self.rest = rest;
+        line
+    }
 }
 
 /// The lines of a classifier, and how they compare with the labels.

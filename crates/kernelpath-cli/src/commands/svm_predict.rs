@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use faer::Mat;
-use kernelpath::{
-    Control, CsrBuf, Hardware, LabelValue, Outputs, Predicted, Predictor, Rows, RowsBuf, SavedModel, Shape, write_whole,
-};
+use kernelpath::{Control, Hardware, LabelValue, Outputs, Predicted, Predictor, Rows, Shape, write_whole};
 use kernelpath_data::{Base, Format, LibsvmOptions, Options, Table};
 
 use crate::failure::{FAILED, Failure};
 use crate::libsvm::{PREDICT_USAGE, PredictLetters, errors, general};
-use crate::{data, labels, models, output};
+use crate::models::{self, Loaded, Opened};
+use crate::{data, labels, output};
 
 pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> {
     if words.is_empty() || words == ["--help"] {
@@ -19,10 +18,19 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
         return Ok(if words.is_empty() { FAILED } else { 0 });
     }
     let letters = PredictLetters::parse(words)?;
-    models::check_folder(&letters.output)?;
-    let model = models::load(&letters.model)?;
+    models::check_inputs(&letters.model, Some(&letters.test))?;
+    models::check_output(&letters.output, &[&letters.model, &letters.test])?;
+    let Loaded { model, text: written } = Opened::new(&letters.model)?.load()?;
+    if model.encoding.as_ref().is_some_and(|encoding| !encoding.is_plain()) {
+        let message = "the model reads the columns of a CSV file (--one-hot, --missing); use kernelpath predict";
+        return Err(Failure::input(message));
+    }
     let is_precomputed = model.predictor.kernel().shape == Shape::Precomputed;
-    let table = read(&letters, &model.predictor, is_precomputed, control)?;
+    let mut table = read(&letters, &model.predictor, is_precomputed, control)?;
+    if model.predictor.scaling.is_some() {
+        // What was constant in training is dropped.
+        table.rows = table.rows.narrowed(model.predictor.width());
+    }
     let view = table.rows.view()?;
     let matrix;
     let rows = if is_precomputed {
@@ -33,9 +41,9 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
     } else {
         view
     };
-    let predictor = widened(&model, rows.ncols())?;
+    let predictor = model.predictor.widened(rows.ncols())?;
     let (text, said) = match &predictor.outputs {
-        Outputs::Classes { labels, .. } => classes(&letters, &predictor, labels, &rows, &table)?,
+        Outputs::Classes { labels, .. } => classes(&letters, &predictor, (labels, written.as_deref()), &rows, &table)?,
         _ => numbers(&letters, &predictor, &rows, &table)?,
     };
     control.check()?;
@@ -68,49 +76,11 @@ fn read(
     Ok(table)
 }
 
-/// The predictor for rows of at least as many columns: what the model has not seen is 0 in its vectors.
-fn widened(model: &SavedModel, columns: usize) -> Result<Predictor, Failure> {
-    let own = &model.predictor;
-    if columns <= own.width() || own.kernel().shape == Shape::Precomputed {
-        return Ok(own.clone());
-    }
-    if own.scaling.is_some() {
-        let message = format!("the test data has {columns} columns, but the model scales {}", own.width());
-        return Err(Failure::input(message));
-    }
-    let vectors = match own.vectors() {
-        Rows::Csr(sparse) => {
-            let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-            for row in 0..sparse.nrows() {
-                for (column, value) in sparse.row(row) {
-                    indices.push(column);
-                    values.push(value);
-                }
-                starts.push(indices.len());
-            }
-            RowsBuf::Csr(CsrBuf::new(columns, starts, indices, values)?)
-        }
-        dense => {
-            let value = |i, j| if j < own.width() { dense.entry(i, j).unwrap_or(f64::NAN) } else { 0.0 };
-            RowsBuf::Dense(Mat::from_fn(dense.nrows(), columns, value))
-        }
-    };
-    let (coef, intercepts) = (own.coef().to_owned(), own.intercepts().to_vec());
-    let (kernel, support) = (own.kernel(), own.support().to_vec());
-    let centre = own.centre().map(|centre| {
-        let mut centre = centre.clone();
-        centre.point.resize(columns, 0.0);
-        centre
-    });
-    let wide = Predictor::new(kernel, (vectors, support), columns, coef, intercepts, own.outputs.clone())?;
-    Ok(wide.centred(centre)?)
-}
-
 /// The lines of the output, and what is said of them.
 fn classes(
     letters: &PredictLetters,
     predictor: &Predictor,
-    known: &[LabelValue],
+    (known, written): (&[LabelValue], Option<&[u8]>),
     rows: &Rows,
     table: &Table,
 ) -> Result<(String, String), Failure> {
@@ -124,7 +94,7 @@ fn classes(
         }
         let probabilities = predictor.predict_proba(*rows, Hardware::default())?;
         let names: Vec<String> = known.iter().map(labels::text).collect();
-        let order = order(letters, &names)?;
+        let order = order(written, &names);
         let ordered: Vec<&str> = order.iter().map(|c| &*names[*c]).collect();
         let _ = writeln!(text, "labels {}", ordered.join(" "));
         let mut predicted = Vec::with_capacity(rows.nrows());
@@ -156,11 +126,10 @@ fn classes(
 }
 
 /// The places of the classes in the order of the model file: a file of LIBSVM has that of its training data.
-fn order(letters: &PredictLetters, names: &[String]) -> Result<Vec<usize>, Failure> {
+fn order(written: Option<&[u8]>, names: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..names.len()).collect();
-    if models::is_text(&letters.model) {
-        let text = models::text(&letters.model)?;
-        let text = String::from_utf8_lossy(&text);
+    if let Some(text) = written {
+        let text = String::from_utf8_lossy(text);
         let written: Vec<&str> = text
             .lines()
             .take_while(|line| line.trim() != "SV")
@@ -169,7 +138,7 @@ fn order(letters: &PredictLetters, names: &[String]) -> Result<Vec<usize>, Failu
             .unwrap_or_default();
         order.sort_by_key(|c| written.iter().position(|label| *label == names[*c]));
     }
-    Ok(order)
+    order
 }
 
 fn numbers(

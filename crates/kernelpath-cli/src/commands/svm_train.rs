@@ -8,9 +8,9 @@ use kernelpath::{
     Attribute, Bandwidth, Classifier, Control, Folds, Kernel, LabelValue, Method, Outputs, Regressor, Rows, SavedModel,
     Shape,
 };
-use kernelpath_data::{Base, Format, LibsvmOptions, Options, Table};
+use kernelpath_data::{Base, Format, Labels, LibsvmOptions, Options, Table};
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, NOT_CERTIFIED};
 use crate::fitted::Fitted;
 use crate::libsvm::{TRAIN_USAGE, TrainLetters, errors, general};
 use crate::models::{self, Kind};
@@ -30,7 +30,7 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
     let mut letters = TrainLetters::parse(words)?;
     let target = if letters.folds.is_some() { None } else { Some(letters.model_file()?) };
     if let Some(path) = &target {
-        models::check_folder(path)?;
+        models::check_output(path, &[&letters.data])?;
     }
     let libsvm = LibsvmOptions { base: if letters.kernel == 4 { Base::Zero } else { Base::One }, ..Default::default() };
     let options = Options { format: Format::Libsvm, libsvm, ..Options::default() };
@@ -63,11 +63,14 @@ pub(crate) fn run(words: &[OsString], control: &Control) -> Result<u8, Failure> 
         let kind = if path.extension().is_some_and(|end| end == "kpath") { Kind::Kernelpath } else { Kind::Libsvm };
         models::keep(&saved, &path, kind)?;
     }
-    if let Some(machine) = saved.machines.iter().find(|machine| machine.status != "converged") {
-        let gap = general(machine.gap, 2);
-        output::tell(&format!("WARNING: not solved to the tolerance ({}, gap {gap})", machine.status));
-    }
-    Ok(0)
+    let Some(machine) = saved.machines.iter().find(|machine| machine.status != "converged") else { return Ok(0) };
+    let why = if machine.gap.is_nan() {
+        "no bound of the objective is known, since the kernel matrix has negative eigenvalues".into()
+    } else {
+        format!("gap {}", general(machine.gap, 2))
+    };
+    output::tell(&format!("WARNING: not proved to be solved to the tolerance ({}, {why})", machine.status));
+    Ok(NOT_CERTIFIED)
 }
 
 /// The kernel matrix in a file whose rows begin with their own number, `0:1`, `0:2` and so on.
@@ -151,7 +154,9 @@ fn fit(letters: &TrainLetters, table: &Table, rows: &Rows, control: &Control) ->
 fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Table) -> Result<String, Failure> {
     let mut out = String::new();
     let labels = data::needed(table, &letters.data)?;
-    for (m, (fit, machine)) in fitted.paths()[0].iter().zip(&saved.machines).enumerate() {
+    let paths = &fitted.paths()[0];
+    for (m, is_turned) in in_their_order(saved, labels) {
+        let (Some(fit), Some(machine)) = (paths.get(m), saved.machines.get(m)) else { continue };
         let Some(place) = fit.cs.iter().position(|c| *c == machine.c) else { continue };
         let Some(refit) = fit.records.last().map(|records| &records[place]) else { continue };
         let beta = &fit.coef[place];
@@ -169,8 +174,11 @@ fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Tab
             let share = beta.iter().map(|beta| beta.abs()).sum::<f64>() / (machine.c * beta.len() as f64);
             let _ = writeln!(out, "nu = {share:.6}");
         }
-        let rho = sign(m, saved, table) * saved.predictor.intercepts()[m];
-        let _ = writeln!(out, "obj = {:.6}, rho = {rho:.6}", -machine.dual);
+        let intercept = saved.predictor.intercepts()[m];
+        let rho = if is_turned { intercept } else { -intercept };
+        // Both values are the objective at a solution. An indefinite kernel leaves no bound, and the first one alone.
+        let obj = if machine.dual.is_nan() { -machine.primal } else { -machine.dual };
+        let _ = writeln!(out, "obj = {obj:.6}, rho = {rho:.6}");
         let _ = writeln!(out, "nSV = {n_support}, nBSV = {bounded}");
     }
     if !letters.is_regression {
@@ -182,16 +190,41 @@ fn said(letters: &TrainLetters, fitted: &Fitted, saved: &SavedModel, table: &Tab
     Ok(out)
 }
 
-/// ρ is −b for the label that comes first in the file, and b if our machine has the other one as positive.
-fn sign(m: usize, saved: &SavedModel, table: &Table) -> f64 {
-    let Outputs::Classes { labels, arrangement, .. } = &saved.predictor.outputs else { return -1.0 };
-    let own: Vec<&LabelValue> = match arrangement {
-        kernelpath::Arrangement::Pairs { pairs, .. } => vec![&labels[pairs[m].0], &labels[pairs[m].1]],
-        _ => vec![&labels[1], &labels[0]],
+/// The machines in LIBSVM's order, each with whether LIBSVM turns it around. Its classes are in the order in which they
+/// first appear, except that +1 comes before −1, and of each pair the first is positive. Its decision value is Σ − ρ, so
+/// that ρ is −b for a machine whose positive class is also ours, and b for the others.
+fn in_their_order(saved: &SavedModel, labels: &Labels) -> Vec<(usize, bool)> {
+    let Outputs::Classes { labels: known, arrangement, .. } = &saved.predictor.outputs else { return vec![(0, false)] };
+    let mut order: Vec<usize> = Vec::new();
+    for label in data::classes(labels) {
+        if let Some(class) = known.iter().position(|known| *known == label).filter(|class| !order.contains(class)) {
+            order.push(class);
+        }
+        if order.len() == known.len() {
+            break;
+        }
+    }
+    let is = |class: usize, value: i128| known[class] == LabelValue::Whole(value);
+    if let [first, second] = order[..]
+        && is(first, -1)
+        && is(second, 1)
+    {
+        order.reverse();
+    }
+    let all = (0..order.len()).flat_map(|i| (i + 1..order.len()).map(move |j| (i, j)));
+    let of_pair = |(i, j): (usize, usize)| {
+        let (one, two) = (order[i], order[j]);
+        match arrangement {
+            // Of two classes, the second is positive here; of a pair, the first.
+            kernelpath::Arrangement::Two => Some((0, one == 0)),
+            kernelpath::Arrangement::Pairs { pairs, .. } => {
+                let m = pairs.iter().position(|pair| *pair == (one.min(two), one.max(two)))?;
+                Some((m, pairs[m].0 != one))
+            }
+            _ => None,
+        }
     };
-    let all = table.labels.as_ref().map(data::classes).unwrap_or_default();
-    let first = all.iter().find(|label| own.contains(label));
-    if first == Some(own[0]) { -1.0 } else { 1.0 }
+    all.filter_map(of_pair).collect()
 }
 
 /// The lines of cross validation: all held-out rows together.

@@ -1,13 +1,14 @@
 //! `kernelpath train`: from a file to a tuned model with its proof.
 
 use kernelpath::{
-    Classifier, Control, Extent, LabelValue, Method, MultiClass, Quantiles, Regressor, RowsBuf, SavedModel, Scoring,
-    Tune,
+    Classifier, Control, Encoding, Extent, LabelValue, Method, Missing, MultiClass, Quantiles, Regressor, RowsBuf,
+    SavedModel, Scoring, Tune,
 };
 use kernelpath_data::Table;
 use serde_json::{Value, json};
 
 use crate::arguments::grid::Length;
+use crate::arguments::list;
 use crate::arguments::train::{ModelArguments, MultiClassChoice, Task, TrainArguments, TuneChoice};
 use crate::failure::{Failure, NOT_CERTIFIED};
 use crate::fitted::Fitted;
@@ -21,13 +22,14 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
     let settings = Settings::new(arguments)?;
     let target = arguments.output.as_deref().map(|path| Ok::<_, Failure>((path, Kind::of(path)?))).transpose()?;
     if let Some((path, kind)) = target {
-        models::check_folder(path)?;
+        models::check_output(path, &[&arguments.data])?;
         if kind == Kind::Libsvm && arguments.model.scale.is_some() {
             let message = "--scale: a .model file of LIBSVM has no place for a scaling; write a .kpath or .onnx file";
             return Err(Failure::input(message));
         }
     }
-    let table = data::read(&arguments.data, &arguments.data_options, settings.threads, None, control)?;
+    let read = data::read(&arguments.data, &arguments.data_options, &arguments.table, settings.threads, control)?;
+    let (table, encoding) = encoded(arguments, read)?;
     let labels = data::needed(&table, &arguments.data)?;
     let (rows, weights) = (table.rows.view()?, table.weights.as_deref());
     let choice = arguments.model.scale;
@@ -66,7 +68,8 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
         // The digests are of the rows as they are given to `verify`.
         saved.training = Some(data::training(&table, arguments.task.is_of_classes(), &arguments.data)?);
     }
-    saved.columns.clone_from(&table.columns);
+    saved.columns = encoding.as_ref().and_then(Encoding::feature_names).or_else(|| table.columns.clone());
+    saved.encoding = encoding;
     saved.label_type = arguments.task.is_of_classes().then(|| labels::type_of(labels));
     saved.predictor.scaling = scaling;
     if let Some((path, kind)) = target {
@@ -75,6 +78,31 @@ pub(crate) fn run(arguments: &TrainArguments, control: &Control) -> Result<u8, F
     let summary = Summary::new(&fitted, &saved, settings.tol, scoring(arguments, &settings).into());
     tell(arguments, &summary, &saved, &table)?;
     Ok(if summary.is_certified() { 0 } else { NOT_CERTIFIED })
+}
+
+/// The table with numbers alone, and how it became so; its columns are still those of the file.
+fn encoded(arguments: &TrainArguments, mut table: Table) -> Result<(Table, Option<Encoding>), Failure> {
+    if table.format == kernelpath_data::Format::Libsvm {
+        return Ok((table, None));
+    }
+    let missing = data::missing(&arguments.table)?;
+    let rows = table.rows.nrows();
+    let kept = if missing == Missing::Drop { data::complete(&mut table).len() } else { rows };
+    if kept == 0 {
+        return Err(Failure::input(format!("{}: every row has a missing value", arguments.data.display())));
+    }
+    if kept < rows && !arguments.quiet {
+        output::tell(&format!("note: {} of {rows} rows have missing values and are left out", rows - kept));
+    }
+    let texts = std::mem::take(&mut table.texts);
+    let (x, names, weights) = (table.rows.view()?, table.columns.as_deref(), table.weights.as_deref());
+    let columns = Encoding::columns_of(&x, names, texts, weights, missing)?;
+    let decimal_comma = arguments.data_options.decimal.as_deref() == Some(",");
+    let encoding = Encoding { columns, missing, decimal_comma, label: table.label_name.clone() };
+    if !encoding.is_plain() {
+        table.rows = data::encoded(&encoding, &table)?;
+    }
+    Ok((table, Some(encoding)))
 }
 
 /// Prints what was found.
@@ -104,7 +132,7 @@ fn document(arguments: &TrainArguments, summary: &Summary, saved: &SavedModel, t
             "file": arguments.data.display().to_string(),
             "format": kernelpath_data::Format::NAMES[table.format as usize],
             "rows": table.rows.nrows(),
-            "columns": table.rows.ncols(),
+            "columns": table.columns.as_ref().map_or(table.rows.ncols(), Vec::len),
             "names": table.columns,
             "label": table.label_name,
         },
@@ -157,13 +185,12 @@ fn weighted(mut builder: Classifier, weights: &str, y: &[LabelValue]) -> Result<
     let mut classes = y.to_vec();
     classes.sort();
     classes.dedup();
-    for part in weights.split(',') {
-        let parsed = part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.parse::<f64>().ok()?)));
-        let Some((label, weight)) = parsed else {
-            let message = format!("--class-weight: {part:?} is not LABEL=WEIGHT; or give balanced");
+    for (label, weight) in list::pairs(weights, "--class-weight")? {
+        let Ok(weight) = weight.parse::<f64>() else {
+            let message = format!("--class-weight: the weight {weight:?} of {label:?} is no number");
             return Err(Failure::input(message));
         };
-        builder = builder.class_weight(labels::named(label, &classes), weight);
+        builder = builder.class_weight(labels::named(&label, &classes), weight);
     }
     Ok(builder)
 }

@@ -10,9 +10,11 @@ use crate::table::{Table, short};
 use crate::{models, output};
 
 pub(crate) fn run(arguments: &VerifyArguments, control: &Control) -> Result<u8, Failure> {
-    let model = models::load(&arguments.model)?;
+    models::check_inputs(&arguments.model, Some(&arguments.data))?;
+    let mut model = models::load(&arguments.model)?;
     let (path, options) = (&arguments.data, &arguments.data_options);
-    let known = Known::read(&model, path, &arguments.weights, options, arguments.threads, control)?;
+    let known = Known::read(&mut model, path, &arguments.weights, options, arguments.threads, control)?;
+    known.notes.iter().for_each(|note| output::tell(&format!("note: {note}")));
     let (x, weights) = (known.table.rows.view()?, known.weights.as_deref());
     let found = model.verify(x, known.truth(), weights, arguments.tol, arguments.threads, control)?;
     if arguments.json {

@@ -1,6 +1,6 @@
 //! LIBSVM's letters, against LIBSVM's programs where these are installed.
 
-use crate::running::{Folder, has_libsvm, original};
+use crate::running::{Folder, has_libsvm, lines, original};
 use std::fmt::Write as _;
 
 /// The number behind a name in a text.
@@ -46,9 +46,10 @@ fn messages_are_those_that_tools_parse() {
 fn what_is_not_solved_here_is_refused() {
     let folder = Folder::new();
     for (words, message) in [
-        ("svm-train -s 1 rings.libsvm", "nu-SVC"),
+        ("svm-train -s 1 rings.libsvm", "-s 1: nu-SVC is not solved here; use -s 0 (C-SVC)"),
+        ("svm-train -n 0.5 -s 1 rings.libsvm", "-s 1: nu-SVC is not solved here; use -s 0 (C-SVC)"),
         ("svm-train -s 2 rings.libsvm", "one-class"),
-        ("svm-train -s 4 rings.libsvm", "nu-SVR"),
+        ("svm-train -s 4 wave.libsvm", "-s 4: nu-SVR is not solved here; use -s 3 (epsilon-SVR)"),
         ("svm-train -n 0.2 rings.libsvm", "nu"),
         ("svm-train -c 0 rings.libsvm", "C <= 0"),
         ("svm-train -v 1 rings.libsvm", "n must >= 2"),
@@ -196,5 +197,62 @@ fn precomputed_kernels_have_numbered_rows() {
     if has_libsvm() {
         original("svm-predict", folder.0.path(), "matrix m c");
         assert_eq!(folder.read("c"), folder.read("b"));
+    }
+}
+
+/// The numbers behind a name, in their order.
+fn all_after(text: &str, name: &str) -> Vec<f64> {
+    text.match_indices(name).map(|(at, _)| number_after(&text[at..], name)).collect()
+}
+
+#[test]
+fn rho_has_the_sign_of_the_original() {
+    if !has_libsvm() {
+        return;
+    }
+    let folder = Folder::new();
+    let here = folder.0.path();
+    let rings = folder.read("rings.libsvm");
+    assert!(rings.starts_with("-1 "), "the first label is the negative one");
+    let turned = |labels: [&str; 2]| rings.replace("-1 ", &format!("{} ", labels[0])).replace("+1 ", labels[1]);
+    folder.write("other.libsvm", &turned(["1", "2 "]));
+    folder.write("swapped.libsvm", &turned(["3", "-2 "]));
+    // The positive class comes first.
+    folder.write("positive.libsvm", rings.split_once('\n').unwrap().1);
+    // Classes in another order than that of their numbers.
+    let three = folder.read("three.libsvm");
+    let (first, rest) = three.split_once('\n').unwrap();
+    folder.write("moved.libsvm", &format!("{rest}{first}\n"));
+    folder.write("late.libsvm", &lines(three.lines().rev().map(String::from)));
+    for data in ["rings", "other", "swapped", "positive", "three", "moved", "late", "wave"] {
+        let kind = if data == "wave" { "-s 3 -p 0.05" } else { "-s 0" };
+        let theirs = original("svm-train", here, &format!("{kind} -c 2 -g 0.5 -e 1e-6 {data}.libsvm theirs")).out;
+        let ours = folder.run(&format!("svm-train {kind} -c 2 -g 0.5 {data}.libsvm ours")).ok().out;
+        for name in ["rho = ", "obj = "] {
+            let (theirs, ours) = (all_after(&theirs, name), all_after(&ours, name));
+            assert!(!theirs.is_empty() && theirs.len() == ours.len(), "{data}: {theirs:?} {ours:?}");
+            for (a, b) in theirs.iter().zip(&ours) {
+                assert!((a - b).abs() < 2e-3 * a.abs().max(1.0), "{data}, {name}: {theirs:?} {ours:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_proved_has_its_own_exit_status() {
+    let folder = Folder::new();
+    let ran = folder.run("svm-train -t 3 -g 1 -c 1 rings.libsvm m");
+    assert_eq!(ran.status, 3, "{}", ran.err);
+    assert!(ran.err.contains("WARNING: not proved to be solved to the tolerance"), "{}", ran.err);
+    for text in [&ran.out, &ran.err] {
+        assert!(!text.to_lowercase().contains("nan"), "{text}");
+    }
+    // It is written all the same.
+    folder.run("svm-predict rings.libsvm m out").ok();
+    if has_libsvm() {
+        let theirs = original("svm-train", folder.0.path(), "-t 3 -g 0.01 -c 1 -e 1e-6 rings.libsvm m").out;
+        let ours = folder.run("svm-train -t 3 -g 0.01 -c 1 rings.libsvm m").out;
+        let (theirs, ours) = (number_after(&theirs, "obj = "), number_after(&ours, "obj = "));
+        assert!((theirs - ours).abs() < 1e-2 * theirs.abs(), "{theirs} {ours}");
     }
 }

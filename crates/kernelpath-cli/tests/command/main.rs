@@ -2,9 +2,13 @@
 
 mod foreign;
 mod libsvm;
+mod limits;
 mod options;
 mod page;
 mod predictions;
 mod processes;
 mod running;
+#[cfg(unix)]
+mod streams;
+mod tables;
 mod verify;

@@ -114,15 +114,10 @@ fn columns_are_those_of_the_model() {
     folder.write("bare.csv", &bare);
     let ran = folder.run("predict m.kpath bare.csv").ok();
     assert_eq!((&ran.out, &*ran.err), (&all.out, ""));
-    folder.write("other.csv", &folder.read("rings.csv").replacen("a,b", "b,a", 1));
-    let ran = folder.run("predict m.kpath other.csv");
-    assert_eq!(ran.status, 2);
-    assert!(ran.err.contains("is \"b\" in the file and \"a\" in the model"), "{}", ran.err);
     folder.write("wide.csv", "1,2,3,4,inner\n");
     assert_eq!(folder.run("predict m.kpath wide.csv").status, 2);
     folder.write("wide.libsvm", "1 1:1 2:1 3:1\n");
     folder.run("train rings.libsvm --cs 1 -o n.kpath").ok();
-    assert_eq!(folder.run("predict n.kpath wide.libsvm").status, 2);
     folder.write("narrow.libsvm", "7 1:1\n");
     let ran = folder.run("predict n.kpath narrow.libsvm").ok();
     assert!(ran.err.contains("none of the labels"), "{}", ran.err);

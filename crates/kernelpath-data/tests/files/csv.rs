@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::twin;
 use kernelpath_data::{
-    Column, Control, CsvOptions, Error, Format, Header, LabelRef, Labels, Options, Source, Table, TableRows, read,
+    Column, Control, CsvOptions, Error, Format, Header, LabelRef, Labels, Options, Source, Table, TableRows, Texts,
+    Wanted, read,
 };
 
 fn options(csv: CsvOptions, threads: usize) -> Options {
@@ -238,4 +239,113 @@ fn errors_say_which_line_and_column() {
         latin1.unwrap_err().to_string(),
         "<bytes>:2: column \"b\": the text is not UTF-8: save the file in that encoding"
     );
+}
+
+fn wanted(features: &[&str], label: Option<&str>) -> CsvOptions {
+    let wanted = Wanted { features: features.iter().map(|&name| name.into()).collect(), label: label.map(Into::into) };
+    // As a model asks: the last column is the label, unless there are as many columns as it has features.
+    CsvOptions {
+        wanted: Some(wanted),
+        features: Some(features.len()),
+        label: Some("last".into()),
+        ..CsvOptions::default()
+    }
+}
+
+fn texts(of: &[&str]) -> Vec<String> {
+    of.iter().map(|&text| text.into()).collect()
+}
+
+#[test]
+fn wanted_columns_are_found_by_their_names() {
+    let text = "id,b,kind,a,note\nx1,2,u,1,w\nx2,4,v,3,w\n";
+    let found = table(text, wanted(&["a", "b"], Some("kind"))).unwrap();
+    assert_eq!(values(&found), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(found.columns, Some(texts(&["a", "b"])));
+    assert_eq!((found.label_name.as_deref(), &found.unneeded), (Some("kind"), &vec!["id".to_string(), "note".into()]));
+    assert_eq!(found.labels.unwrap().get(1), LabelRef::Text("v"));
+    // Without the label of the training there is none, and where its name is not known it is the last column.
+    assert_eq!(table(text, wanted(&["a", "b"], Some("class"))).unwrap().labels, None);
+    assert_eq!(table(text, wanted(&["a", "b"], None)).unwrap().label_name.as_deref(), Some("note"));
+    assert_eq!(table("b,a\n2,1\n", wanted(&["a", "b"], None)).unwrap().labels, None);
+    let named = CsvOptions { label: Some("id".into()), features: None, ..wanted(&["a", "b"], Some("kind")) };
+    assert_eq!(table(text, named).unwrap().label_name.as_deref(), Some("id"));
+    for (features, message) in [
+        (&["a", "c", "d"][..], "the file has no column \"c\", \"d\", which the model needs: there are 5"),
+        (&["a", "kind"][..], "kind"),
+    ] {
+        let error = table(text, wanted(features, Some("note"))).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let error = table("a,a,b\n1,2,3\n", wanted(&["a", "b"], None)).unwrap_err().to_string();
+    assert!(error.contains("\"a\" twice"), "{error}");
+    // A file without names has the columns in the order of the model.
+    let found = table("1,2,u\n3,4,v\n", wanted(&["a", "b"], Some("kind"))).unwrap();
+    assert_eq!((values(&found), found.columns.clone()), (&[1.0, 2.0, 3.0, 4.0][..], None));
+}
+
+#[test]
+fn a_quoted_name_is_no_place() {
+    let text = "last,1,0\n5,6,7\n";
+    let of = |column: Column| CsvOptions { label: Some(column), header: Header::Yes, ..CsvOptions::default() };
+    for (column, label) in [(Column::Exactly("last".into()), 5), (Column::Exactly("0".into()), 7), ("2".into(), 7)] {
+        assert_eq!(table(text, of(column)).unwrap().labels.unwrap().get(0), LabelRef::Integer(label));
+    }
+    assert!(table(text, of(Column::Exactly("2".into()))).unwrap_err().to_string().contains("no column \"2\""));
+}
+
+#[test]
+fn decimals_have_a_comma_if_one_says_so() {
+    let comma = CsvOptions { decimal_comma: true, weight: Some("w".into()), ..labelled(-1) };
+    let found = table("a;w;y\n1,5;0,5;-2,25\n3;1;4\n", comma.clone()).unwrap();
+    assert_eq!(values(&found), [1.5, 3.0]);
+    assert_eq!(found.labels.unwrap().to_floats().unwrap(), [-2.25, 4.0]);
+    assert_eq!(found.weights.unwrap(), [0.5, 1.0]);
+    let error = table("a;w;y\n1.500;1;2\n", comma.clone()).unwrap_err().to_string();
+    assert!(error.contains("1.500 is no number (decimals have a comma here"), "{error}");
+    let error = table("a,w,y\n1,1,2\n", CsvOptions { delimiter: Some(b','), ..comma }).unwrap_err().to_string();
+    assert!(error.contains("cannot be both"), "{error}");
+}
+
+#[test]
+fn missing_values_are_nan_if_one_says_so() {
+    let csv = CsvOptions { missing_as_nan: true, ..labelled(-1) };
+    let found = table("a,b,y\n1,NA,u\n,-,v\n", csv).unwrap();
+    let nan: Vec<bool> = values(&found).iter().map(|value| value.is_nan()).collect();
+    assert_eq!(nan, [false, true, true, true]);
+}
+
+#[test]
+fn texts_have_the_numbers_of_a_list() {
+    // Which columns are texts is only seen from the last rows, some blocks later.
+    let mut text = String::from("a,b,c,y\n");
+    for i in 0..60_000 {
+        writeln!(text, "{i},{},{},1", ["2", "none"][i % 2], 7.5).unwrap();
+    }
+    text.push_str("-1,red,8,1\n");
+    let csv = CsvOptions { texts: Texts::Found, ..labelled(-1) };
+    for threads in [1, 3] {
+        let found = read(Source::Bytes(text.as_bytes()), &options(csv.clone(), threads), &Control::default()).unwrap();
+        assert_eq!(found.texts, [None, Some(texts(&["2", "none", "red"])), None]);
+        let values = values(&found);
+        assert_eq!(values[..6], [0.0, 0.0, 7.5, 1.0, 1.0, 7.5]);
+        assert_eq!(values[180_000..], [-1.0, 2.0, 8.0]);
+    }
+    // Missing values, and what was meant as a number.
+    let nan = CsvOptions { missing_as_nan: true, ..csv.clone() };
+    let found = table("a,b,y\nu,1,0\n,-,0\nv,2,0\n", nan).unwrap();
+    assert_eq!(found.texts, [Some(texts(&["u", "v"])), None]);
+    assert!(values(&found)[2].is_nan() && values(&found)[3].is_nan() && values(&found)[4] == 1.0);
+    for (text, message) in [
+        ("a,b,y\nu,1,0\n,2,0\n", "column \"a\": the value is missing"),
+        ("a,b,y\nu,1,0\nv,-,0\n", "column \"b\": the value is missing (\"-\")"),
+        ("a;b;y\nu;1;0\nv;1,5;0\n", "no number (write decimals with a point)"),
+    ] {
+        let error = table(text, csv.clone()).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    // A list that is known.
+    let known = Texts::Known(vec![None, Some(texts(&["1", "u"]))]);
+    let found = table("b,a,y\n1,0.5,0\nu,2,0\nw,3,0\n", CsvOptions { texts: known, ..wanted(&["a", "b"], Some("y")) });
+    assert_eq!(values(&found.unwrap()), [0.5, 0.0, 2.0, 1.0, 3.0, -1.0]);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::{options, twin};
-use kernelpath_data::{Control, Error, Format, Options, Source, Table, read};
+use kernelpath_data::{Column, Control, CsvOptions, Error, Format, Header, Options, Source, Table, read};
 
 fn of(bytes: &[u8], options: &Options) -> Result<Table, Error> {
     read(Source::Bytes(bytes), options, &Control::default())
@@ -193,4 +193,45 @@ fn is_read_or_refused(target: &str, options: fn(u8, usize) -> Options) {
         assert!(started.elapsed() < Duration::from_secs(10), "{}", path.display());
     }
     assert!(read_whole > 5 && files.len() > read_whole + 5, "{target}: {read_whole} of {}", files.len());
+}
+
+/// With memory for all of it: what is made to fill memories is refused by what it is.
+#[test]
+fn what_unpacks_to_a_thousand_times_its_size_is_refused() {
+    let text = "1 1:1\n".repeat(5 << 20);
+    for (name, pack) in [("bzip2", bzip2 as Packer), ("xz", xz)] {
+        let bomb = pack(text.as_bytes());
+        assert!(1000 * bomb.len() < text.len(), "{name}: {} bytes", bomb.len());
+        let error = of(&bomb, &Options::default()).unwrap_err().to_string();
+        assert!(error.starts_with("<bytes>: the file unpacks to more than 1000 times its size"), "{name}: {error}");
+        #[cfg(unix)]
+        {
+            // A stream, whose size is not known.
+            let folder = tempfile::tempdir().unwrap();
+            let pipe = folder.path().join("pipe");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            let writer = std::thread::spawn({
+                let pipe = pipe.clone();
+                move || drop(std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(&bomb))
+            });
+            let error = read(&pipe, &Options::default(), &Control::default()).unwrap_err().to_string();
+            assert!(error.contains("the file unpacks to more than 1000 times its size"), "{name}: {error}");
+            writer.join().unwrap();
+        }
+    }
+    // What is small may be as regular as it likes.
+    let small = xz("1 1:1\n".repeat(100_000).as_bytes());
+    assert_eq!(of(&small, &Options::default()).unwrap().rows.nrows(), 100_000);
+}
+
+#[test]
+fn a_single_line_takes_at_most_twice_its_length() {
+    let length = 24 << 20;
+    let csv = CsvOptions { ignore: vec![Column::Place(1)], header: Header::No, ..CsvOptions::default() };
+    let long = "x".repeat(length);
+    for text in [format!("1,{long}\n2,y\n"), format!("2,y\n1,{long}\n"), format!("2,y\n1,\"{long}\"")] {
+        let memory = Some(2 * length as u64 + (3 << 20));
+        let options = Options { format: Format::Csv, threads: 1, memory, csv: csv.clone(), ..Options::default() };
+        assert_eq!(of(text.as_bytes(), &options).unwrap().rows.nrows(), 2);
+    }
 }

@@ -2,6 +2,7 @@
 
 use kernelpath::{Arrangement, Calibration, LabelValue, Odds, Outputs, Predictor, SavedModel, Shape};
 
+use crate::encoded::encoded;
 use crate::error::{Error, Result};
 
 /// Above all columns and degrees that LIBSVM, which counts with C's `int`, can have.
@@ -35,6 +36,11 @@ impl<'a> Form<'a> {
     pub fn of(model: &'a SavedModel) -> Result<Self> {
         let predictor = &model.predictor;
         check_kernel(predictor)?;
+        if let Some(what) = encoded(model) {
+            return refused(format!(
+                "{what}, and such a file has no place for that; encode the data first, and fit on numbers"
+            ));
+        }
         if predictor.scaling.is_some() {
             return refused(
                 "it scales the columns of rows itself, and such a file has no place for that; scale the data first, for \

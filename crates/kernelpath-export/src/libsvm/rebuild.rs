@@ -80,6 +80,7 @@ pub(crate) fn model(parsed: &Parsed) -> Result<SavedModel> {
         parameters,
         columns: None,
         label_type,
+        encoding: None,
         machines,
         predictor,
         training: None,

@@ -22,6 +22,7 @@ mod proto;
 use kernelpath::{Outputs, SavedModel};
 use prost::Message;
 
+use crate::encoded::encoded;
 use crate::error::Result;
 use crate::onnx::classes::{decision, predicted};
 use crate::onnx::graph::{Graph, Value, refused};
@@ -59,6 +60,9 @@ pub struct Options {
 /// ```
 pub fn to_onnx(model: &SavedModel, options: &Options) -> Result<Vec<u8>> {
     let predictor = &model.predictor;
+    if let Some(what) = encoded(model) {
+        return refused(format!("{what}, and a graph has numbers only; encode the data first, and fit on numbers"));
+    }
     let mut graph = Graph::new(&model.estimator, "", options.is_single);
     let x = graph.input("X", &[None, Some(predictor.width())], "what predict takes");
     let values = kernel::values(&mut graph, &x, predictor)?;

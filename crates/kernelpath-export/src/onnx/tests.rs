@@ -31,6 +31,7 @@ fn saved(predictor: Predictor) -> SavedModel {
         parameters: serde_json::Map::new(),
         columns: None,
         label_type: None,
+        encoding: None,
         machines: Vec::new(),
         predictor,
         training: None,

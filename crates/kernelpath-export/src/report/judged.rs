@@ -222,17 +222,35 @@ fn is_training(found: &Found, data: &Labelled) -> bool {
         return false;
     }
     let entry = |rows: &Rows, row: usize, column: usize| rows.entry(row, column).unwrap_or(f64::NAN);
-    let is_same = |row: usize, column: usize, vector: f64| match &predictor.scaling {
-        None => entry(x, row, column) == vector,
+    let is_same = |value: f64, column: usize, vector: f64| match &predictor.scaling {
+        None => value == vector,
+        // What is dropped is 0, whatever it was.
+        Some(scaling) if scaling.factor[column] == 0.0 => vector == 0.0,
         // The fit may have scaled with other roundings, and in single precision.
         Some(scaling) => {
-            let (value, shift, factor) = (entry(x, row, column), scaling.shift[column], scaling.factor[column]);
+            let (shift, factor) = (scaling.shift[column], scaling.factor[column]);
             let slack = 4.0 * f64::from(f32::EPSILON) * (value.abs() + shift.abs()) * factor.abs();
             ((value - shift) * factor - vector).abs() <= slack
         }
     };
+    let is_shifted = predictor.scaling.iter().any(|scaling| scaling.shift.iter().any(|shift| *shift != 0.0));
     let stride = support.len().div_ceil(COMPARED);
-    (0..support.len())
-        .step_by(stride)
-        .all(|k| (0..x.ncols()).all(|column| is_same(support[k], column, entry(&vectors, k, column))))
+    (0..support.len()).step_by(stride).all(|k| match (x, &vectors) {
+        // Entries that are stored alone: there may be many millions of columns.
+        (Rows::Csr(x), Rows::Csr(vectors)) if !is_shifted => {
+            let nonzero = |(column, value): &(usize, f64)| {
+                *value != 0.0 && predictor.scaling.as_ref().is_none_or(|scaling| scaling.factor[*column] != 0.0)
+            };
+            let (mut own, mut other) =
+                (x.row(support[k]).filter(nonzero), vectors.row(k).filter(|entry| entry.1 != 0.0));
+            loop {
+                match (own.next(), other.next()) {
+                    (None, None) => return true,
+                    (Some((a, value)), Some((b, vector))) if a == b && is_same(value, a, vector) => {}
+                    _ => return false,
+                }
+            }
+        }
+        _ => (0..x.ncols()).all(|column| is_same(entry(x, support[k], column), column, entry(&vectors, k, column))),
+    })
 }

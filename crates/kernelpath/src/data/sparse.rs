@@ -259,6 +259,19 @@ impl CsrBuf {
         copy
     }
 
+    /// A copy of the entries of `x` that are not 0, in rows of `columns` columns; those that `x` does not have are 0.
+    pub(crate) fn widened(x: &Rows, columns: usize) -> Self {
+        let mut copy = Self { columns, indptr: vec![0], indices: Vec::new(), values: Vec::new() };
+        for i in 0..x.nrows() {
+            x.for_each_nonzero(i, |column, value| {
+                copy.indices.push(column);
+                copy.values.push(value);
+            });
+            copy.indptr.push(copy.indices.len());
+        }
+        copy
+    }
+
     /// Rows that take over the memory: row i has `values[k]` in column `indices[k]` for k from `indptr[i]` to
     /// `indptr[i + 1]`, columns ascending.
     pub fn new(columns: usize, indptr: Vec<usize>, indices: Vec<usize>, values: Vec<f64>) -> Result<Self> {

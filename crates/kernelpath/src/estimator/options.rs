@@ -27,6 +27,10 @@ pub const DEFAULT_FOLDS: usize = 5;
 /// Number of values of C, unless others are set.
 pub const DEFAULT_CS: usize = 50;
 
+/// Most values of C, or of γ, of a fit. Each is a model on every fold: more than this many say that something else was
+/// meant, and counts beyond all memory would end the process.
+pub const MOST_CS: usize = 10_000;
+
 /// The smallest and the largest C, unless others are set.
 const DEFAULT_RANGE: (f64, f64) = (1e-3, 1e3);
 
@@ -133,12 +137,21 @@ impl Options {
             Grid::Default(count) if *count < 2 => {
                 return setting(format!(".n_cs({count})"), "a grid has at least 2 values; for one C use `.cs([1.0])`");
             }
+            Grid::Default(count) if *count > MOST_CS => {
+                return setting(format!(".n_cs({count})"), format!("a grid has at most {MOST_CS} values"));
+            }
             Grid::Default(_) => (".cs", "C", &[][..]),
             Grid::Cs(values) => (".cs", "C", &values[..]),
             Grid::Lambdas(values) => (".lambdas", "lambda", &values[..]),
         };
         if values.is_empty() && !matches!(self.grid, Grid::Default(_)) {
             return setting(format!("{call}([])"), format!("no {symbol} is given; give at least one"));
+        }
+        if values.len() > MOST_CS {
+            return setting(
+                format!("{call}(…)"),
+                format!("{} values are given, and {MOST_CS} are the most", values.len()),
+            );
         }
         if let Some(at) = values.iter().position(|value| !is_good(value)) {
             let problem = format!("{symbol} must be a finite number > 0, got {} at place {at}", values[at]);
@@ -147,6 +160,9 @@ impl Options {
         let Some(Gammas::Values(gammas)) = &self.gammas else { return Ok(()) };
         if gammas.is_empty() {
             return setting(".gammas([])", "no gamma is given; give at least one, or leave the rule of the kernel");
+        }
+        if gammas.len() > MOST_CS {
+            return setting(".gammas(…)", format!("{} values are given, and {MOST_CS} are the most", gammas.len()));
         }
         if let Some(at) = gammas.iter().position(|gamma| !is_good(gamma)) {
             let problem = format!("gamma must be a finite number > 0, got {} at place {at}", gammas[at]);

@@ -73,6 +73,7 @@ impl Fitted {
             estimator: estimator.into(),
             parameters,
             columns: None,
+            encoding: None,
             label_type: None,
             machines,
             predictor,

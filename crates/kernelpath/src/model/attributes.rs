@@ -1,6 +1,6 @@
 //! What a fit found out, by the names under which the documentation has it: C_, gaps_, scores_ and so on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -94,12 +94,12 @@ impl Array {
     /// An array of texts.
     pub fn of_texts<'a>(shape: impl Into<Vec<usize>>, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut names, mut codes) = (Vec::<String>::new(), Vec::new());
+        let mut known = HashMap::new();
         for text in texts {
-            let known = names.iter().position(|name| name == text).unwrap_or_else(|| {
+            codes.push(*known.entry(text).or_insert_with(|| {
                 names.push(text.into());
-                names.len() - 1
-            });
-            codes.push(known as u32);
+                (names.len() - 1) as u32
+            }));
         }
         Self { shape: shape.into(), entries: Entries::Text { names, codes } }
     }

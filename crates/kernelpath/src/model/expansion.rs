@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef};
 
 use crate::data::rows::{Rows, RowsBuf};
+use crate::data::sparse::CsrBuf;
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
 use crate::kernel::plane::{Centre, Plane};
@@ -66,6 +67,17 @@ impl Expansion {
     /// The functions as planes, if the kernel is linear.
     pub fn plane(&self) -> Option<&Plane> {
         self.plane.as_ref()
+    }
+
+    /// The same for rows with more columns, which the vectors have zeros in.
+    pub fn widened(&self, columns: usize) -> Self {
+        let vectors = RowsBuf::Csr(CsrBuf::widened(&self.vectors.view(), columns));
+        let (coef, intercepts) = (self.coef.clone(), self.intercepts.clone());
+        let centre = self.centre.clone().map(|mut centre| {
+            centre.point.resize(columns, 0.0);
+            centre
+        });
+        Self::new(self.kernel, (vectors, self.columns.clone()), columns, coef, intercepts).centred(centre)
     }
 
     /// The kernel with its bandwidth.

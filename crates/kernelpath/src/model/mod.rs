@@ -4,6 +4,7 @@ pub(crate) mod arrangement;
 pub(crate) mod attributes;
 pub(crate) mod calibrate;
 pub(crate) mod decision;
+pub(crate) mod encoding;
 pub(crate) mod expansion;
 pub(crate) mod file;
 pub(crate) mod isotonic;

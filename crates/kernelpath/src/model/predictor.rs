@@ -138,6 +138,20 @@ impl Predictor {
         self.expansion.plane()
     }
 
+    /// The same for rows of `columns` columns, of which training saw the first ones: the others were 0 in all rows, as
+    /// columns are that a LIBSVM file does not name. Products do not see them; distances do.
+    ///
+    /// A model that scales its rows, or has a precomputed kernel, is for its own columns only.
+    pub fn widened(&self, columns: usize) -> Result<Self> {
+        let width = self.width();
+        let is_bound = self.scaling.is_some() || self.kernel().shape == Shape::Precomputed;
+        if columns < width || (columns > width && is_bound) {
+            return Err(Error::Features { got: columns, expected: width });
+        }
+        let expansion = if columns == width { self.expansion.clone() } else { self.expansion.widened(columns) };
+        Ok(Self { expansion, scaling: self.scaling.clone(), outputs: self.outputs.clone() })
+    }
+
     /// The kernel with its bandwidth.
     pub fn kernel(&self) -> KernelFn {
         self.expansion.kernel()

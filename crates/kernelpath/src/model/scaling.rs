@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct Scaling {
     /// What is subtracted from each column.
     pub shift: Vec<f64>,
-    /// What each column is then multiplied with.
+    /// What each column is then multiplied with; 0 drops the column.
     pub factor: Vec<f64>,
 }
 
@@ -25,7 +25,11 @@ impl Scaling {
         {
             return Ok(RowsBuf::Csr(sparse.scaled(&self.factor)));
         }
-        let scaled = |i: usize, j: usize| (x.get(i, j) - self.shift[j]) * self.factor[j];
+        // What is dropped is 0 whatever it was: a difference may overflow.
+        let scaled = |i: usize, j: usize| match self.factor[j] {
+            0.0 => 0.0,
+            factor => (x.get(i, j) - self.shift[j]) * factor,
+        };
         Ok(RowsBuf::Dense(Mat::from_fn(x.nrows(), x.ncols(), scaled)))
     }
 }

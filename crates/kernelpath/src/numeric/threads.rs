@@ -15,6 +15,10 @@ const LIMITS: [&str; 3] = ["OMP_NUM_THREADS", "RAYON_NUM_THREADS", "LOKY_MAX_CPU
 /// for threads to start.
 const FEW_FLOPS: f64 = 1e7;
 
+/// Most threads of a call. Thousands take longer to start than most fits take, and cannot be interrupted while they
+/// start; no answer depends on their number.
+pub const MOST: usize = 256;
+
 /// Cores that this process may use: those of its affinity, and no more than the quotas of its control groups (of both
 /// versions) allow.
 pub fn cores() -> usize {
@@ -22,9 +26,10 @@ pub fn cores() -> usize {
 }
 
 /// The number of threads to use: `threads`, or if that is 0, one per core that this process [may use](cores). It is
-/// fewer where `OMP_NUM_THREADS`, `RAYON_NUM_THREADS` or `LOKY_MAX_CPU_COUNT` say so.
+/// fewer where `OMP_NUM_THREADS`, `RAYON_NUM_THREADS` or `LOKY_MAX_CPU_COUNT` say so, and never more than [`MOST`].
 pub fn count(threads: usize) -> usize {
-    if threads > 0 { threads } else { limited(cores(), LIMITS.iter().filter_map(|name| std::env::var(name).ok())) }
+    let limits = || LIMITS.iter().filter_map(|name| std::env::var(name).ok());
+    if threads > 0 { threads.min(MOST) } else { limited(cores(), limits()).min(MOST) }
 }
 
 /// The least of `cores` and the limits that are numbers. In a list, as OpenMP has for nested loops, the first number
@@ -74,6 +79,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_had() {
         assert_eq!(count(7), 7);
+        assert_eq!((count(1_000_000), count(usize::MAX)), (MOST, MOST));
         assert!((1..=cores()).contains(&count(0)));
     }
 

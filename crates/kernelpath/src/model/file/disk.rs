@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -34,14 +34,29 @@ impl SavedModel {
     /// Reads a model file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_bytes(&bytes_of(path)?).map_err(|error| named(error, path))
+        let file = File::open(path).map_err(|error| failed(path, "read", &error))?;
+        let known = file.metadata().map_or(0, |found| usize::try_from(found.len()).unwrap_or(0));
+        Self::from_bytes(&bytes_of(file, known, path)?).map_err(|error| named(error, path))
+    }
+
+    /// Reads a model file from a stream, such as a pipe; `name` is what messages call it.
+    pub fn read_from(input: impl Read, name: impl AsRef<Path>) -> Result<Self> {
+        let name = name.as_ref();
+        Self::from_bytes(&bytes_of(input, 0, name)?).map_err(|error| named(error, name))
     }
 
     /// What the header of a model file says, without its arrays, which are not read: the document, in which `arrays`
     /// lists the type and the shape of each.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Value> {
         let path = path.as_ref();
-        let (_, start) = opened(path)?;
+        let file = File::open(path).map_err(|error| failed(path, "read", &error))?;
+        Self::inspect_from(file, path)
+    }
+
+    /// The same of a stream; `name` is what messages call it.
+    pub fn inspect_from(mut input: impl Read, name: impl AsRef<Path>) -> Result<Value> {
+        let path = name.as_ref();
+        let start = start_of(&mut input, path)?;
         let document = || {
             let (mut document, described) = read_header(split(&start)?.0)?;
             read::check_format(&document)?;
@@ -59,30 +74,43 @@ impl SavedModel {
     }
 }
 
-/// The bytes of a model file. What is not one is refused after its first bytes, be it a device without end.
-fn bytes_of(path: &Path) -> Result<Vec<u8>> {
-    let (file, mut bytes) = opened(path)?;
+/// The bytes of a model file, of which `known` are there for sure. What is not one is refused after its first bytes, be
+/// it a device without end.
+fn bytes_of(mut input: impl Read, known: usize, path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = start_of(&mut input, path)?;
     let body = || Ok(read_header(split(&bytes)?.0)?.1.iter().map(|array| array.end).max().unwrap_or(0));
     let body = body().map_err(|error| named(error, path))?;
-    let known = file.metadata().map_or(0, |found| usize::try_from(found.len()).unwrap_or(0));
     bytes.try_reserve_exact(body.min(known)).map_err(|_| failed(path, "read", &io::ErrorKind::OutOfMemory.into()))?;
     // One byte more than the header promises shows that there is too much.
-    let rest = file.take((body as u64).saturating_add(1)).read_to_end(&mut bytes);
+    let rest = input.take((body as u64).saturating_add(1)).read_to_end(&mut bytes);
     rest.map_err(|error| failed(path, "read", &error))?;
     Ok(bytes)
 }
 
-/// The file behind its header, and its start: the length of the header, and as much of the header as there is.
-fn opened(path: &Path) -> Result<(File, Vec<u8>)> {
-    let open = || {
-        let (mut file, mut start) = (File::open(path)?, Vec::new());
-        Read::by_ref(&mut file).take(LENGTH_BYTES as u64).read_to_end(&mut start)?;
+/// The start of a file: the length of the header, and as much of the header as there is.
+fn start_of(input: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
+    let mut read = || {
+        let mut start = Vec::new();
+        input.take(LENGTH_BYTES as u64).read_to_end(&mut start)?;
         if let Ok(length) = header_length(&start) {
-            Read::by_ref(&mut file).take(length as u64).read_to_end(&mut start)?;
+            input.take(length as u64).read_to_end(&mut start)?;
         }
-        Ok((file, start))
+        Ok(start)
     };
-    open().map_err(|error| failed(path, "read", &error))
+    read().map_err(|error| failed(path, "read", &error))
+}
+
+/// Most links that are followed, as systems have it.
+const MOST_LINKS: usize = 40;
+
+/// The file that a path leads to through symbolic links, be it there or not.
+pub fn destination(path: &Path) -> PathBuf {
+    let mut target = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    target
 }
 
 /// Writes a file by way of another one in the same folder, which then takes its name: whatever ends the process, the
@@ -90,7 +118,7 @@ fn opened(path: &Path) -> Result<(File, Vec<u8>)> {
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = || {
         // Through a link, the file that it leads to is replaced, not the link.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let target = destination(path);
         let found = fs::metadata(&target).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
             return File::create(&target)?.write_all(bytes);

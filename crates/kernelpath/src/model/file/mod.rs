@@ -13,4 +13,5 @@ pub(crate) mod container;
 pub(crate) mod disk;
 pub(crate) mod document;
 pub(crate) mod read;
+pub(crate) mod table;
 pub(crate) mod write;

@@ -13,6 +13,7 @@ use crate::model::attributes::{Array, Attribute, Entries};
 use crate::model::calibrate::{Calibration, Method};
 use crate::model::file::container::{Container, not_a_model, wrong};
 use crate::model::file::document::{ALL_TOGETHER, ATTRIBUTE, FORMAT, PAIRS, REST, TWO, label_of_json};
+use crate::model::file::table::{ENCODING, encoding_of_json};
 use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
@@ -72,6 +73,10 @@ pub(crate) fn model(contents: Container) -> Result<SavedModel> {
     if let Some(columns) = columns.as_ref().filter(|columns| columns.len() != predictor.width()) {
         return wrong(format!("it names {} columns, but its rows have {}", columns.len(), predictor.width()));
     }
+    let encoding = match parts.value(ENCODING) {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(encoding_of_json(&value, predictor.width()).or_else(wrong)?),
+    };
     let mut attributes: std::collections::BTreeMap<_, _> =
         parts.object("attributes")?.into_iter().map(|(name, value)| (name, Attribute::Value(value))).collect();
     for (name, array) in std::mem::take(&mut parts.0.arrays) {
@@ -79,7 +84,7 @@ pub(crate) fn model(contents: Container) -> Result<SavedModel> {
             attributes.insert(name.into(), Attribute::Array(array));
         }
     }
-    Ok(SavedModel { estimator, parameters, columns, label_type, machines, predictor, training, attributes })
+    Ok(SavedModel { estimator, parameters, columns, encoding, label_type, machines, predictor, training, attributes })
 }
 
 /// What of a file is not read yet.

@@ -10,6 +10,7 @@ use crate::model::attributes::{Array, Attribute, Entries};
 use crate::model::calibrate::Calibration;
 use crate::model::file::container::{Container, wrong};
 use crate::model::file::document::{ALL_TOGETHER, ATTRIBUTE, FORMAT, PAIRS, REST, TWO, json_of_label};
+use crate::model::file::table::{ENCODING, json_of_encoding};
 use crate::model::predictor::{Outputs, Predictor};
 use crate::model::probabilities::Odds;
 use crate::model::saved::{Machine, SavedModel};
@@ -25,6 +26,9 @@ pub(crate) fn container(model: &SavedModel) -> Result<Container> {
     document.insert("label_type".into(), json!(model.label_type));
     if let Some(training) = &model.training {
         document.insert("training".into(), training.to_json());
+    }
+    if let Some(encoding) = &model.encoding {
+        document.insert(ENCODING.into(), json_of_encoding(encoding));
     }
     if let Some(columns) = &model.columns {
         let names = columns.iter().map(String::as_str);
