@@ -491,7 +491,7 @@ def test_float32_far_from_singular_is_proved_in_full(rows):
     assert smallest(K.astype(float)) > 1e-3
     model = silent(KernelSVC(kernel="precomputed", **FAST), K, y)
     assert (model.status_ == "converged").all()
-    assert model.gap_noise_.max() < 1e-10
+    assert model.gap_noise_.max() < 1e-8
 
 
 def test_a_user_who_knows_better_may_say_so(rows, tmp_path):
