@@ -125,11 +125,12 @@ def _check_arrays(model: Any) -> None:
     if not (isinstance(vectors, np.ndarray) or sparse.issparse(vectors)) or vectors.dtype.kind != "f":
         raise NotHeldError(f"support_vectors_ is not the matrix that fit leaves there, but {vectors!r}")
     functions, count = coef.shape
-    rows = (len(support), model.n_features_in_) if precomputed else vectors.shape
-    if len(intercepts) != functions or rows != (count, model.n_features_in_):
+    width = model._n_encoded if hasattr(model, "_n_encoded") else model.n_features_in_
+    rows = (len(support), width) if precomputed else vectors.shape
+    if len(intercepts) != functions or rows != (count, width):
         raise NotHeldError(
             f"dual_coef_ of shape {coef.shape} does not fit to {len(intercepts)} intercepts, {rows[0]} support vectors "
-            f"and {model.n_features_in_} columns"
+            f"and {width} columns"
         )
 
 

@@ -19,8 +19,8 @@ impl std::str::FromStr for Columns {
     }
 }
 
-/// The column of the labels of a CSV file, unless another is named.
-const LABEL: &str = "last";
+/// The column of the labels of a CSV file, unless another is named: the last one, whatever the columns are called.
+const LABEL: Column = Column::Place(-1);
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "How the data is read")]
@@ -106,7 +106,7 @@ impl DataArguments {
                 HeaderChoice::No => Header::No,
             },
             delimiter,
-            label: Some(self.label.as_ref().map_or_else(|| Ok(Column::from(LABEL)), |text| one("--label", text))?),
+            label: Some(self.label.as_ref().map_or(Ok(LABEL), |text| one("--label", text))?),
             weight: self.weight.as_ref().map(|text| one("--weight", text)).transpose()?,
             ignore: self.ignore.iter().flat_map(|Columns(columns)| columns.clone()).map(column).collect(),
             decimal_comma: self.decimal.as_deref() == Some(","),

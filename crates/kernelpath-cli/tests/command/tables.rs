@@ -244,6 +244,7 @@ fn names_with_commas_stand_in_quotes() {
         named(run(&["--label", "\"last\"", "--ignore", "\"my, kind\"", "--task", "ridge"])),
         serde_json::json!(["a, x"])
     );
+    // Without a name the label is the last column, though another one is called so.
     assert_eq!(named(run(&["--ignore", "\"a, x\""])), serde_json::json!(["last"]));
     assert_eq!(named(run(&["--label", "my, kind"])), serde_json::json!(["a, x", "last"]));
     folder.write("classes.csv", &folder.read("rings.csv").replace("inner", "\"in=1,2\""));
