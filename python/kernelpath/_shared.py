@@ -173,10 +173,8 @@ solver_ : str
 Cs_, lambdas_ : ndarray of shape (n_Cs,)
     The path.
 scores_ : ndarray of shape (n_folds, n_Cs)
-    Scores of the held-out rows; NaN where not run.
-fold_weights_ : ndarray of shape (n_folds,)
-    With "loo", weights of the rows and ``scoring=None`` only: how much each of these scores counts in the means, which
-    is the weight of the row.
+    Scores of the held-out rows; NaN where not run. With "loo", weights of the rows and ``scoring=None``, each counts in
+    the means by the weight of its row, which `fold_weights_` then holds.
 cv_results_ : dict
     Columns as in ``GridSearchCV``, with the gaps beside the scores; a line for each C, one γ after the other. Its
     ``"params"`` are what ``set_params`` takes to fit that one model, ``{"Cs": 1.0}`` or ``{"Cs": 1.0, "gamma": 0.1}``,
