@@ -99,7 +99,7 @@ fn plane_of(
         length("the centre", centre.point.len(), vectors.ncols(), "one number a column")?;
         length("the values at the centre", centre.values.len(), coef.ncols(), "one a machine")?;
     }
-    Ok(Plane::new(vectors, coef, intercepts, centre))
+    Plane::new(vectors, coef, intercepts, centre)
 }
 
 /// With the linear kernel, the coefficients of the columns, a line a machine, and the intercepts. `centre` is the point that
@@ -151,7 +151,7 @@ pub(crate) fn decision<'py>(
     let centre = read_centre(centre);
     let work = |threads| {
         let hardware = Hardware::threads(threads).device(device);
-        if kernel.shape == Shape::Linear {
+        if kernel.shape == Shape::Linear && Plane::is_small(&vectors, coef) {
             return plane_of(&vectors, coef, &intercepts, centre.as_ref())?.decision(&x, threads);
         }
         kernelpath::decision(&x, &vectors, coef, &intercepts, &kernel, hardware, &control)

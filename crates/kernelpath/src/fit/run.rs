@@ -161,7 +161,7 @@ fn fit_features<T: Working>(
     let scalar = request.tasks.iter().all(|task| task.loss().is_some());
     let rank = features.rank();
     // What φ(x) − φ(m) misses of φ(x).
-    let mut mean = if centre.is_empty() { vec![0.0; rank] } else { nystrom.plane(&[]).at(&centre) };
+    let mut mean = if centre.is_empty() { vec![0.0; rank] } else { nystrom.plane(&[])?.at(&centre) };
     let as_product = scalar && rank >= LARGE_RANK && request.x.nrows() <= FEW_FOR_PRODUCT.min(2 * rank);
     let (fits, kernel_seconds) = if as_product {
         let mut gram = features.product(control)?;

@@ -6,11 +6,20 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use crate::data::rows::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::tile::{Side, check_sums};
+use crate::numeric::memory;
 use crate::numeric::parallel;
 use crate::numeric::threads::pooled_if_worth;
 
 /// Rows that are packed at a time, in double precision and less the centre.
 const PACKED_ROWS: usize = 128;
+
+/// Numbers of weights for each number of the vectors and coefficients, up to which a model keeps its weights. Sparse rows
+/// may have more columns than any memory: a larger value lets their weights take more than the model does, a smaller one
+/// makes models of few vectors and many columns predict from their vectors.
+const WEIGHTS_PER_NUMBER: usize = 8;
+
+/// Numbers of weights that are always kept.
+const FEW_WEIGHTS: usize = 1024;
 
 /// Where a model was centred, and the values of its functions there.
 ///
@@ -36,10 +45,12 @@ pub struct Plane {
 
 impl Plane {
     /// The functions Σᵢ coef[i, k]⟨vᵢ, x⟩ + b_k or, with a centre, Σᵢ coef[i, k]⟨vᵢ − m, x − m⟩ + f_k(m).
-    pub fn new(vectors: &Rows, coef: MatRef<f64>, intercepts: &[f64], centre: Option<&Centre>) -> Self {
+    ///
+    /// The weights take a number for each column of the vectors and each function.
+    pub fn new(vectors: &Rows, coef: MatRef<f64>, intercepts: &[f64], centre: Option<&Centre>) -> Result<Self> {
         let (p, functions) = (vectors.ncols(), coef.ncols());
         let (point, values) = centre.map_or((&[][..], intercepts), |centre| (&centre.point, &centre.values));
-        let mut weights = Mat::<f64>::zeros(p, functions);
+        let mut weights = memory::matrix(p, functions, "the weights of the columns", |_, _| 0.0)?;
         if let Some(sparse) = vectors.as_csr() {
             for i in 0..sparse.nrows() {
                 for (j, value) in sparse.row(i) {
@@ -64,7 +75,14 @@ impl Plane {
                 );
             }
         }
-        Self { weights, centre: point.to_vec(), values: values.to_vec() }
+        Ok(Self { weights, centre: point.to_vec(), values: values.to_vec() })
+    }
+
+    /// Whether the weights take little beside what they are made of.
+    pub fn is_small(vectors: &Rows, coef: MatRef<f64>) -> bool {
+        let numbers = vectors.stored().saturating_add(coef.nrows().saturating_mul(coef.ncols()));
+        let limit = WEIGHTS_PER_NUMBER.saturating_mul(numbers).saturating_add(FEW_WEIGHTS);
+        vectors.ncols().saturating_mul(coef.ncols()) <= limit
     }
 
     /// The planes moved by m: the same w, and the same values, at m instead of 0.
@@ -140,6 +158,18 @@ impl Plane {
     }
 }
 
+/// b of functions Σᵢ coef[i, k]⟨vᵢ, x⟩ + b_k that are centred, for Σcoef = 0.
+pub(crate) fn intercepts_at_zero(vectors: &Rows, coef: MatRef<f64>, centre: &Centre) -> Vec<f64> {
+    let square: f64 = centre.point.iter().map(|m| m * m).sum();
+    let mut intercepts = centre.values.clone();
+    for i in 0..vectors.nrows() {
+        let mut product = 0.0;
+        vectors.for_each_nonzero(i, |j, value| product += value * centre.point[j]);
+        intercepts.iter_mut().enumerate().for_each(|(k, b)| *b -= coef[(i, k)] * (product - square));
+    }
+    intercepts
+}
+
 /// Rows in double precision, less a centre unless that is empty.
 fn packed(x: &Rows, rows: &[usize], centre: &[f64]) -> Vec<f64> {
     let p = x.ncols();
@@ -169,14 +199,14 @@ mod tests {
         coef[0] += 1e-9;
         let coef = MatRef::from_column_major_slice(&coef, n, 1);
         let (near, far) = (Rows::from_slice(&near, p).unwrap(), Rows::from_slice(&far, p).unwrap());
-        let want = Plane::new(&near, coef, &[0.5], None).values(&near);
+        let want = Plane::new(&near, coef, &[0.5], None).unwrap().values(&near);
         let centre = Centre { point: vec![1e6; p], values: vec![0.5] };
-        let plane = Plane::new(&far, coef, &[f64::NAN], Some(&centre));
+        let plane = Plane::new(&far, coef, &[f64::NAN], Some(&centre)).unwrap();
         for (got, want) in plane.values(&far).iter().zip(&want) {
             assert!((got - want).abs() <= 1e-9, "{got} {want}");
         }
         // In the columns as they are, b is rounded like ⟨w, m⟩; with no centre even w is lost.
-        let plain = Plane::new(&far, coef, &plane.intercepts(), None).values(&far);
+        let plain = Plane::new(&far, coef, &plane.intercepts(), None).unwrap().values(&far);
         assert!(plain.iter().zip(&want).any(|(got, want)| (got - want).abs() > 1e-4));
         let b = plane.intercepts()[0];
         for (i, want) in want.iter().enumerate() {
@@ -189,9 +219,27 @@ mod tests {
         let values: Vec<f64> = (0..n * p).map(|k| far.get(k / p, k % p)).collect();
         let sparse = CsrBuf::new(p, starts, columns, values).unwrap();
         let sparse = Rows::Csr(sparse.view());
-        let of_sparse = Plane::new(&sparse, coef, &[f64::NAN], Some(&centre));
+        let of_sparse = Plane::new(&sparse, coef, &[f64::NAN], Some(&centre)).unwrap();
         for (got, want) in of_sparse.values(&sparse).iter().zip(&want) {
             assert!((got - want).abs() <= 1e-3 * want.abs().max(1.0), "{got} {want}");
         }
+    }
+
+    /// Sparse rows of more columns than any memory has numbers for: the functions are those of their vectors.
+    #[test]
+    fn columns_without_end_make_no_plane() {
+        let (starts, columns, values) = ([0_usize, 1, 2], [0_usize, usize::MAX - 1], [1.0, 2.0]);
+        let wide = crate::data::sparse::Csr::new(usize::MAX, &starts[..], &columns[..], &values[..]).unwrap();
+        let coef = Mat::from_fn(2, 1, |i, _| 1.0 + i as f64);
+        assert!(!Plane::is_small(&Rows::Csr(wide), coef.as_ref()));
+        assert!(Plane::new(&Rows::Csr(wide), coef.as_ref(), &[0.0], None).is_err());
+        let x = [1.0, 5.0, 2.0, 4.0];
+        let rows = Rows::from_slice(&x, 2).unwrap();
+        assert!(Plane::is_small(&rows, coef.as_ref()));
+        let centre = Centre { point: vec![1.5, 4.5], values: vec![0.25] };
+        let (plane, expected) = (Plane::new(&rows, coef.as_ref(), &[0.0], Some(&centre)).unwrap(), [0.25; 1]);
+        assert_eq!(plane.at(&centre.point), expected);
+        let direct = intercepts_at_zero(&rows, coef.as_ref(), &centre);
+        assert!((plane.intercepts()[0] - direct[0]).abs() < 1e-12, "{} {}", plane.intercepts()[0], direct[0]);
     }
 }

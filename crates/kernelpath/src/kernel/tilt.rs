@@ -17,12 +17,16 @@ use crate::numeric::parallel;
 
 /// m: the centre of each column over all rows, if the kernel is linear and the centre is not 0; else empty.
 ///
-/// A column of sparse rows is near 0 if half of its entries are 0.
+/// A column of sparse rows is near 0 if half of its entries are 0. Sparse rows with more columns than entries have no
+/// centre: it takes a number for each column.
 pub(crate) fn centre_of(kernel: &KernelFn, x: &Rows) -> Vec<f64> {
     if kernel.shape != Shape::Linear {
         return Vec::new();
     }
     let (n, p) = (x.nrows(), x.ncols());
+    if p > x.stored() {
+        return Vec::new();
+    }
     let centre = if x.as_csr().is_some() {
         let mut counts = vec![0; p];
         (0..n).for_each(|i| x.for_each_nonzero(i, |j, _| counts[j] += 1));

@@ -101,8 +101,8 @@ pub fn decision(
     if support == 0 || machines == 0 {
         return Ok(intercepts.repeat(x.nrows()));
     }
-    if kernel.shape == Shape::Linear {
-        return Plane::new(vectors, coef, intercepts, None).decision(x, hardware.threads);
+    if kernel.shape == Shape::Linear && Plane::is_small(vectors, coef) {
+        return Plane::new(vectors, coef, intercepts, None)?.decision(x, hardware.threads);
     }
     let flops = kernel_flops(x, vectors, machines);
     let device = if are_few(flops) { None } else { hardware.device.open().ok() };

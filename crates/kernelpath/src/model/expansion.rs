@@ -6,7 +6,7 @@ use crate::data::rows::{Rows, RowsBuf};
 use crate::data::sparse::CsrBuf;
 use crate::device::place::Hardware;
 use crate::error::{Error, Result};
-use crate::kernel::plane::{Centre, Plane};
+use crate::kernel::plane::{Centre, Plane, intercepts_at_zero};
 use crate::kernel::shape::{KernelFn, Shape};
 use crate::model::decision::decision;
 use crate::observe::Control;
@@ -24,7 +24,7 @@ pub(crate) struct Expansion {
     coef: Mat<f64>,
     intercepts: Vec<f64>,
     centre: Option<Centre>,
-    /// The functions as planes, if the kernel is linear.
+    /// The functions as planes, if the kernel is linear and the planes are small.
     plane: Option<Plane>,
 }
 
@@ -49,22 +49,28 @@ impl Expansion {
         if self.kernel.shape == Shape::Linear && centre.is_some() {
             self.centre = centre;
             self.plane = self.as_plane();
-            self.intercepts = self.plane.as_ref().map_or(self.intercepts, Plane::intercepts);
+            self.intercepts = match (&self.plane, &self.centre) {
+                (Some(plane), _) => plane.intercepts(),
+                (None, Some(centre)) => intercepts_at_zero(&self.vectors.view(), self.coef.as_ref(), centre),
+                (None, None) => self.intercepts,
+            };
         }
         self
     }
 
     fn as_plane(&self) -> Option<Plane> {
         let Self { kernel, vectors, coef, intercepts, centre, .. } = self;
-        let plane = || Plane::new(&vectors.view(), coef.as_ref(), intercepts, centre.as_ref());
-        (kernel.shape == Shape::Linear).then(plane)
+        let (vectors, coef) = (vectors.view(), coef.as_ref());
+        let has_plane = kernel.shape == Shape::Linear && Plane::is_small(&vectors, coef);
+        // (Without the memory for weights, the vectors serve.)
+        has_plane.then(|| Plane::new(&vectors, coef, intercepts, centre.as_ref()).ok()).flatten()
     }
 
     pub fn centre(&self) -> Option<&Centre> {
         self.centre.as_ref()
     }
 
-    /// The functions as planes, if the kernel is linear.
+    /// The functions as planes, if the kernel is linear and the planes are small.
     pub fn plane(&self) -> Option<&Plane> {
         self.plane.as_ref()
     }

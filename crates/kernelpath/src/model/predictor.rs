@@ -133,7 +133,7 @@ impl Predictor {
         self.expansion.centre()
     }
 
-    /// The functions as planes, if the kernel is linear.
+    /// The functions as planes, if the kernel is linear and the planes are small beside the vectors.
     pub fn plane(&self) -> Option<&Plane> {
         self.expansion.plane()
     }

@@ -238,8 +238,9 @@ impl Nystrom {
     }
 
     /// With the linear kernel, features are linear functions of the rows: these, of rows less a centre.
-    pub(crate) fn plane(&self, centre: &[f64]) -> Plane {
-        Plane::new(&self.landmarks.view(), self.map.as_ref(), &vec![0.0; self.rank()], None).moved(centre)
+    pub(crate) fn plane(&self, centre: &[f64]) -> Result<Plane> {
+        let plane = Plane::new(&self.landmarks.view(), self.map.as_ref(), &vec![0.0; self.rank()], None)?;
+        Ok(plane.moved(centre))
     }
 
     /// Bytes that finding the landmarks and their map took at its peak.

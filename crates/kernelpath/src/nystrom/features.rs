@@ -149,7 +149,7 @@ impl<T: Entry> Features<T> {
         if centre.is_empty() {
             nystrom.as_map().fill_on(kernels, x, rows, values, residues, control)?;
         } else {
-            fill_by(&nystrom.plane(centre), x, rows, (values, residues), control)?;
+            fill_by(&nystrom.plane(centre)?, x, rows, (values, residues), control)?;
         }
         let stored = if T::IS_ROUGH { STORAGE_ERROR } else { 0.0 } + (rank as f64).sqrt() * f64::EPSILON;
         let error = |(error, largest): (f64, f64)| error + stored * largest;
