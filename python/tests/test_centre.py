@@ -208,8 +208,9 @@ def test_features_of_low_rank_are_centred_too(model):
     model = clone(model).set_params(kernel="linear", low_rank=True, **GRID).fit(X, y)
     assert (model.status_ == "converged").all()
     exact = clone(model).set_params(low_rank=False).fit(X, y)
+    # (As many landmarks as columns span all of them. Of quantiles, b may lie anywhere in an interval.)
+    np.testing.assert_allclose(model.objective_, exact.objective_, rtol=2e-6)
     spread = np.ptp(exact.oof_decision_)
-    np.testing.assert_allclose(model.oof_decision_, exact.oof_decision_, atol=2e-3 * spread)
     sums = X @ np.atleast_2d(model.coef_).T + model.intercept_
     values = model.decision_function(X) if isinstance(model, KernelSVC | KernelLogistic) else model.predict(X)
     np.testing.assert_allclose(sums.ravel(), values, atol=1e-6 * spread)

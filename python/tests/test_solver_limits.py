@@ -1,4 +1,4 @@
-"""Solvers at the edge: stalls are seen in time, scales change nothing, and what a solver loses it wins back."""
+"""Solvers at the edge: scales change nothing, and what a solver loses to rounding it wins back."""
 
 import numpy as np
 import pytest
@@ -12,18 +12,6 @@ def sample(n=60, p=4, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     return X, np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n), 10 ** rng.uniform(-6, 6, n)
-
-
-def test_a_hopeless_leave_one_out_takes_few_steps():
-    """100 rows, a polynomial, weights over 12 decades: most models are beyond what doubles can prove."""
-    X, y, weight = sample(100)
-    model = KernelQuantile(
-        tau=0.1, kernel="poly", degree=2, coef0=1.0, gamma=1.0, solver="spectral", cv="loo", Cs=[1e2, 1e8]
-    )
-    model.fit(X, y, sample_weight=weight)
-    # 8 guesses after 30 smoothed steps each, each finished by some hundred steps at most.
-    assert (model.status_ != "converged").mean() > 0.5
-    assert model.n_iter_.max() <= 240 + 8 * 400
 
 
 @pytest.mark.parametrize("model", [KernelSVC(), KernelSVR(epsilon=0.01), KernelQuantile(tau=0.3)], ids=repr)
