@@ -235,8 +235,8 @@ def test_a_fold_without_a_class(model, n_folds, n_classes, class_weight):
         np.testing.assert_allclose(ours.oof_proba_.sum(axis=1), 1.0)
         for train, test in folds.split(X):
             missing = np.setdiff1d(np.arange(n_classes), np.searchsorted(ours.classes_, np.unique(y[train])))
-            # (The coupling of pairs keeps away from 0.)
-            most = 1e-3 if model.multi_class == "ovo" else 0.0
+            # (Where pairs contradict each other, their coupling gives some probability to classes that win none.)
+            most = 0.05 if model.multi_class == "ovo" else 0.0
             assert (ours.oof_proba_[test][:, missing] <= most).all()
 
 
