@@ -74,8 +74,17 @@ class LabelNotHeldError(NotHeldError, TypeError):
     """A model file cannot hold a label of that type."""
 
 
+def _check_no_code(model: Any) -> None:
+    if model._function is not None:
+        raise NotHeldError(
+            f"a model file holds no code, and the kernel is the function {model._function!r}: fit with "
+            "kernel='precomputed' and the matrix of its values, or pickle the model"
+        )
+
+
 def to_saved(model: Any, kind: type) -> _core.Saved:
     """What a file of a fitted estimator holds; `kind` is the class whose name it gets."""
+    _check_no_code(model)
     _check_arrays(model)
     return _core.Saved(
         **_described(model, kind, model.support_vectors_),
@@ -94,6 +103,7 @@ def to_saved(model: Any, kind: type) -> _core.Saved:
 
 def features_to_saved(features: Any, kind: type) -> _core.Saved:
     """The same of fitted :class:`NystromFeatures`: each feature is a function Σⱼ map_[j, k] k(x, lⱼ)."""
+    _check_no_code(features)
     found = {name: _held(name, getattr(features, name)) for name in ("gamma_", "landmark_indices_", "rank_")}
     found["precision_"] = to_json(features._precision)
     described = _described(features, kind, features.landmarks_)
@@ -138,11 +148,6 @@ def _described(model: Any, kind: type, vectors: Any) -> dict[str, Any]:
     """The class, its parameters, its columns, its kernel and the rows that this is taken with."""
     kernel = model._kernel
     precomputed = kernel["kernel"] == "precomputed"
-    if model._function is not None:
-        raise NotHeldError(
-            f"a model file holds no code, and the kernel is the function {model._function!r}: fit with "
-            "kernel='precomputed' and the matrix of its values, or pickle the model"
-        )
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if not all(map(is_text, names)):
         raise NotHeldError("a model file holds names of columns as UTF-8, which cannot have half a character")

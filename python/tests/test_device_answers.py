@@ -42,7 +42,8 @@ def test_decision_values_are_sums_of_kernel_values(device, kernel, form):
     many = np.tile(many, (3, 1))
     before = counted(device)
     got = model.set_params(device=device).decision_function(made(many))
-    assert counted(device)[0] > before[0], "the processor did it"
+    # (A linear model predicts by its weights, which takes no longer than sending the rows.)
+    assert (counted(device)[0] > before[0]) == (kernel["kernel"] != "linear")
     K = gram(many, X[model.support_], **{"gamma": 1.0, **kernel})
     coef = np.asarray(model.dual_coef_)
     want = K @ coef.T + model.intercept_

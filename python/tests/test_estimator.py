@@ -271,7 +271,8 @@ def test_auto_precision(kernel, columns, expected):
 def test_precomputed_keeps_its_precision(small, dtype):
     X, y = small
     K = (X @ X.T).astype(dtype)
-    auto, named = (KernelSVC(kernel="precomputed", Cs=0.1, cv=None, dtype=name).fit(K, y) for name in ("auto", dtype))
+    options = {"kernel": "precomputed", "Cs": 0.1, "cv": None, "assume_definite": True}
+    auto, named = (KernelSVC(**options, dtype=name).fit(K, y) for name in ("auto", dtype))
     assert auto.gram_bytes_ == named.gram_bytes_
     np.testing.assert_array_equal(auto.dual_coef_, named.dual_coef_)
 

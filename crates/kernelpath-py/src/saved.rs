@@ -7,7 +7,7 @@ use kernelpath::{
     Calibration as Calibrated, Encoding, Hardware, LabelValue, Machine, Odds, Outputs, Predictor, Rows, RowsBuf,
     SavedModel, Scaling,
 };
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
@@ -378,13 +378,12 @@ fn parsed_encoding(text: &str, features: usize) -> PyResult<Encoding> {
 pub(crate) fn encode<'py>(
     py: Python<'py>,
     encoding: &str,
-    table: PyReadonlyArray2<'_, f64>,
+    table: Table<'_, f64>,
     features: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let encoding = parsed_encoding(encoding, features)?;
-    let table = table.as_array();
-    let raw = Mat::from_fn(table.nrows(), table.ncols(), |i, j| table[(i, j)]);
-    let encoded = run_here(py, || encoding.apply(&Rows::from(&raw)))?;
+    let table = table.matrix();
+    let encoded = run_here(py, || encoding.apply(&Rows::from(table)))?;
     let view = encoded.view();
     let values = (0..view.nrows())
         .flat_map(|i| (0..view.ncols()).map(move |j| (i, j)))

@@ -43,7 +43,7 @@ pub struct Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}, {}] = {:e}", self.what, self.row, self.column, self.value)
+        write!(f, "{}[{}, {}] = {:?}", self.what, self.row, self.column, self.value)
     }
 }
 

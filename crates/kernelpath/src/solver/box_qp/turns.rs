@@ -173,8 +173,8 @@ impl<T: Working> BoxSolver<T> {
                 if let Some(status) = self.proximal(qp, point, run)? {
                     return Ok(status);
                 }
-                // What did not help once will not help the next time, and it takes longer than all else.
-                proximal_fits = judge(qp, point, run.tol).relative() <= 0.5 * before;
+                // Where the work is limited, what did not help once is not tried again: it takes longer than all else.
+                proximal_fits = run.most_work.is_infinite() || judge(qp, point, run.tol).relative() <= 0.5 * before;
             }
             point.eager.clear();
             if let Some(status) = smo_steps(qp, point, &mut self.smo, run, budget, free)? {
