@@ -11,7 +11,7 @@
 //! let options = Options { csv, ..Options::default() };
 //! let table = read(Source::Bytes(text), &options, &Control::default())?;
 //! assert_eq!(table.columns.as_deref(), Some(&["width".to_string(), "length".to_string()][..]));
-//! assert_eq!(table.rows.view()?.get(1, 0), 1.5);
+//! assert_eq!(table.rows.view()?.entry(1, 0), Some(1.5));
 //! assert_eq!(table.labels.unwrap().get(0).to_string(), "setosa");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -15,9 +15,12 @@ use crate::observe::Control;
 /// Values that a thread computes between two looks at whether the work is to go on.
 const VALUES_BETWEEN_LOOKS: usize = 64;
 
+/// k(x, z) of two rows.
+type OfRows = dyn Fn(&[f64], &[f64]) -> f64 + Send + Sync;
+
 /// A kernel function.
 #[derive(Clone)]
-pub(crate) struct Function(Arc<dyn Fn(&[f64], &[f64]) -> f64 + Send + Sync>);
+pub(crate) struct Function(Arc<OfRows>);
 
 impl fmt::Debug for Function {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::certify::certificate::{Certificate, worst};
 use crate::certify::record::Settings;
-use crate::data::rows::{Rows, RowsBuf};
+use crate::data::rows::{IntoRows, Rows, RowsBuf};
 use crate::error::{Error, Result};
 use crate::estimator::class_weights::{ClassWeights, machines_of};
 use crate::estimator::counted::Counted;
@@ -105,14 +105,14 @@ impl SavedModel {
     /// `tol` goes before the tolerance that the model states.
     pub fn verify<'a>(
         &self,
-        x: impl Into<Rows<'a>>,
+        x: impl IntoRows<'a>,
         truth: Truth<'_>,
         weights: Option<&[f64]>,
         tol: Option<f64>,
         threads: usize,
         control: &Control,
     ) -> Result<Verification> {
-        let x = x.into();
+        let x = x.into_rows()?;
         check_lengths(&x, truth)?;
         let settings = Settings { tol: tol.unwrap_or_else(|| self.tol()), ..Settings::default() };
         if !(settings.tol > 0.0 && settings.tol < 1.0) {
@@ -345,7 +345,7 @@ fn other_vectors(predictor: &Predictor, x: &Rows) -> Option<String> {
         let mut norm = 0.0;
         vectors.for_each_nonzero(*k, |_, value| norm += value * value);
         // NaN differs, too.
-        !(x.squared_distance(**row, &vectors, *k) <= SAME_ROW * SAME_ROW * norm)
+        !matches!(x.squared_distance(**row, &vectors, *k), distance if distance <= SAME_ROW * SAME_ROW * norm)
     };
     let (k, row) = support.iter().enumerate().find(differs)?;
     Some(format!("support vector {k} of the model is not row {row}"))

@@ -328,7 +328,7 @@ mod tests {
     fn a_matrix_that_the_largest_eigenvalue_dwarfs() {
         // 11ᵀ + I − 1.004 uuᵀ with a unit vector u that is orthogonal to 1.
         for n in [100, 400] {
-            let u = |i: usize| (if i % 2 == 0 { 1.0 } else { -1.0 }) / (n as f64).sqrt();
+            let u = |i: usize| (if i.is_multiple_of(2) { 1.0 } else { -1.0 }) / (n as f64).sqrt();
             let entry = |i: usize, j: usize| 1.0 + f64::from(i == j) - 1.004 * u(i) * u(j);
             let matrix: Vec<f64> = (0..n * n).map(|at| f64::from(entry(at / n, at % n) as f32)).collect();
             let found = found::<f32>(&matrix, n, f64::from(f32::EPSILON)).unwrap();

@@ -124,7 +124,9 @@ fn of_values(x: &Rows) -> Hash {
         hasher.finalize().into()
     };
     let mut all = Sha256::new();
-    parallel::map((0..rows).step_by(HASHED_ROWS), block).iter().for_each(|block| all.update(block));
+    for block in parallel::map((0..rows).step_by(HASHED_ROWS), block) {
+        all.update(block);
+    }
     all.finalize().into()
 }
 
@@ -155,7 +157,8 @@ fn of_truth(truth: Truth) -> Hash {
 }
 
 fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 fn of_hex(text: &str) -> Option<Hash> {

@@ -127,7 +127,7 @@ fn direction(factor: &[Vec<Vec<f64>>], diagonal: &[f64], row: usize, n: usize) -
     z.extend_from_slice(&diagonal[row * width..][..row]);
     let solve = |z: &mut [f64], triangle: &[f64], width: usize| {
         for c in (0..z.len()).rev() {
-            let line = &triangle[c * width..][..c + 1];
+            let line = &triangle[c * width..][..=c];
             let value = z[c] / line[c];
             z[c] = value;
             z[..c].iter_mut().zip(line).for_each(|(z, l)| *z -= value * l);
@@ -144,7 +144,9 @@ fn direction(factor: &[Vec<Vec<f64>>], diagonal: &[f64], row: usize, n: usize) -
         }
         solve(own, &known[0], SQUARE);
     }
-    z.iter_mut().for_each(|z| *z = -*z);
+    for z in &mut z {
+        *z = -*z;
+    }
     z.push(1.0);
     z.resize(n, 0.0);
     debug_assert_eq!(z.len() - 1 - end, n - 1 - end);

@@ -98,7 +98,9 @@ impl<'a> ClosedForm<'a> {
     /// The model without each set of rows; an empty set gives the model of all rows.
     fn without(&self, c: f64, sets: &[&[usize]]) -> Result<Vec<(Vec<f64>, f64)>> {
         let mut models = self.of_targets(c, &self.centred, sets)?;
-        models.iter_mut().for_each(|(_, b)| *b += self.mean);
+        for (_, b) in &mut models {
+            *b += self.mean;
+        }
         Ok(models)
     }
 
@@ -135,7 +137,9 @@ impl<'a> ClosedForm<'a> {
     fn refine(&self, c: f64, fitted: &mut Fitted) -> Result<()> {
         let Fitted { held_out, beta, b, f } = fitted;
         let mut counts = vec![true; beta.len()];
-        held_out.iter().for_each(|&row| counts[row] = false);
+        for &row in held_out.iter() {
+            counts[row] = false;
+        }
         let trained = counts.iter().filter(|counts| **counts).count().max(1) as f64;
         let surplus = beta.iter().sum::<f64>() / trained;
         let centred_b = *b - self.mean;

@@ -162,6 +162,7 @@ impl<B: Basis + ?Sized> Spectral<'_, B> {
 
     /// Solves a block, from where its problems start. `finish` turns states into models; those that converged are done. For
     /// a smooth loss it is only called with states whose gap is small enough, or that are given up.
+    #[allow(clippy::too_many_lines)]
     pub fn solve<M>(
         &mut self,
         jobs: &[Posed],
