@@ -256,7 +256,7 @@ impl Known {
             Outputs::Classes { .. } => Truths::Labels(classes(labels)),
             _ => Truths::Numbers(numbers(labels, path)?),
         };
-        Ok(Self { table, weights, truth, notes })
+        Ok(Self { table, weights, notes, truth })
     }
 
     /// What is true of the rows.

@@ -25,7 +25,7 @@ pub(crate) fn print_json(document: &Value) -> Result<(), Failure> {
     let mut text = String::new();
     for c in format!("{document:#}\n").chars() {
         if is_hidden(c) && c != '\n' {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.extend(["\\u".to_string(), format!("{unit:04x}")]));
         } else {
             text.push(c);
         }

@@ -102,6 +102,9 @@ fn plane_of(
     Plane::new(vectors, coef, intercepts, centre)
 }
 
+/// Weights, a line a machine, and intercepts.
+type PyPlane<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// With the linear kernel, the coefficients of the columns, a line a machine, and the intercepts. `centre` is the point that
 /// rows are centred at, with the values there; without it, the intercepts are as given.
 #[pyfunction]
@@ -112,7 +115,7 @@ pub(crate) fn plane<'py>(
     coef: Table<'py, f64>,
     intercept: Vector<'py, f64>,
     centre: Option<PyCentre<'py>>,
-) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<PyPlane<'py>> {
     let vectors = Matrix::borrow(support_vectors, "support_vectors")?;
     let (vectors, intercepts, centre) = (vectors.rows()?, intercept.to_vec(), read_centre(centre));
     let coef = coef.matrix().transpose();

@@ -17,7 +17,7 @@ const CS: [f64; 3] = [1.0, 4.0, 20.0];
 /// Blobs of classes of n, n/2, n/3, … rows, in an order that has to do with the class.
 fn unequal(n: usize, classes: usize, seed: u64) -> (Vec<f64>, Vec<usize>) {
     let (x, class) = blobs(n * classes, classes, seed);
-    let mut rows: Vec<usize> = (0..n * classes).filter(|i| (i / classes) % (class[*i] + 1) == 0).collect();
+    let mut rows: Vec<usize> = (0..n * classes).filter(|i| (i / classes).is_multiple_of(class[*i] + 1)).collect();
     rows.sort_by_key(|i| (7 * i) % (n * classes) + n * class[*i]);
     (some(&x, 2, &rows), rows.iter().map(|&i| class[i]).collect())
 }

@@ -187,7 +187,7 @@ fn forged_models_are_found_out() {
         is_found_out(
             "coefficients times −3.7",
             &forged(&case.model, |parts| {
-                parts.coef.col_iter_mut().for_each(|column| column.iter_mut().for_each(|c| *c *= -3.7))
+                parts.coef.col_iter_mut().for_each(|column| column.iter_mut().for_each(|c| *c *= -3.7));
             }),
         );
         is_found_out("another intercept", &forged(&case.model, |parts| parts.intercepts[0] += 0.3));

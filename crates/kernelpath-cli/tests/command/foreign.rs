@@ -21,7 +21,7 @@ impl Evil {
         let mut text = format!("{},b,{}\n", quoted(EVIL), quoted(&format!("y{EVIL}")));
         for (x, class) in rings(60, 2) {
             let label = ["plain".to_string(), EVIL.to_string()][class].clone();
-            text += &format!("{},{},{}\n", x[0], x[1], quoted(&label));
+            text.extend([format!("{},{},", x[0], x[1]), quoted(&label), "\n".into()]);
         }
         fs::write(folder.0.path(&format!("{EVIL}.csv")), text).unwrap();
         folder.0.write("bad.csv", &format!("a,b\n1,{}\n2,3\n", quoted(EVIL)));

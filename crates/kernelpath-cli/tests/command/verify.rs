@@ -106,8 +106,8 @@ fn the_weights_of_the_fit_are_part_of_the_proof() {
     let mut weighted = format!("w,{}\n", lines.next().unwrap());
     let mut weights = String::new();
     for (i, line) in lines.enumerate() {
-        weighted += &format!("{},{line}\n", i % 3);
-        weights += &format!("{}\n", i % 3);
+        weighted.extend([format!("{},", i % 3), format!("{line}\n")]);
+        weights.extend([(i % 3).to_string(), "\n".into()]);
     }
     folder.write("weighted.csv", &weighted);
     folder.write("weights.txt", &weights);

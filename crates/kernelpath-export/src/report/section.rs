@@ -26,6 +26,7 @@ impl Section {
     }
 
     /// Adds a paragraph with markup in it.
+    #[allow(clippy::needless_pass_by_value)] // what is made here is given away
     pub fn say_html(&mut self, paragraph: Html) {
         self.words += html!("<p>{}</p>", paragraph);
     }

@@ -195,7 +195,9 @@ mod tests {
         let far: Vec<f64> = near.iter().map(|x| x + 1e6).collect();
         let mut coef: Vec<f64> = (0..n).map(|_| (2.0 * rng.f64() - 1.0) * 1e4).collect();
         let mean = coef.iter().sum::<f64>() / n as f64;
-        coef.iter_mut().for_each(|c| *c -= mean);
+        for c in &mut coef {
+            *c -= mean;
+        }
         coef[0] += 1e-9;
         let coef = MatRef::from_column_major_slice(&coef, n, 1);
         let (near, far) = (Rows::from_slice(&near, p).unwrap(), Rows::from_slice(&far, p).unwrap());

@@ -43,7 +43,7 @@ mod tests {
         for far in [2e4, -1.7e9, 1e15] {
             assert!((of_values(&mut around(far)) - far).abs() <= 2.0, "{far}");
         }
-        assert_eq!(of_values(&mut vec![7.3; 5]), 7.3);
+        assert_eq!(of_values(&mut [7.3; 5]), 7.3);
         assert_eq!(of_values(&mut []), 0.0);
         assert_eq!(of_values(&mut [0.0, 0.0, 0.0, 5.0, 1e9]), 0.0);
         // What is subtracted is so coarse that the differences are exact.
