@@ -747,7 +747,8 @@ def test_column_of_targets_of_a_quantile_is_a_warning():
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         model = estimator(loss, **options).fit(X, y[:, None])
     np.testing.assert_array_equal(model.oof_path_, estimator(loss, **options).fit(X, y).oof_path_)
-    with pytest.raises(ValueError, match="takes one column of targets, and y has 2|y should be a 1d array, got an array of shape"):
+    refused = "takes one column of targets, and y has 2|y should be a 1d array, got an array of shape"
+    with pytest.raises(ValueError, match=refused):
         estimator(loss, **options).fit(X, np.column_stack([y, y]))
 
 

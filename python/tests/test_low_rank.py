@@ -739,7 +739,11 @@ def test_fit_mutates_neither_input_nor_parameters(data, points):
         ({"landmarks": np.ones((4, 2))}, ValueError, "they have 2 columns, but X has 3"),
         ({"landmarks": [[0.0, 1.0, np.nan]]}, ValueError, "landmarks contains NaN at row 0, column 2"),
         ({"solver": "smo"}, ValueError, "solver='smo' is not available"),
-        ({"kernel": "poly", "gamma": 1e120}, ValueError, r"scale the features \(.* is X\[.*\] = .*\) or the kernel's constants"),
+        (
+            {"kernel": "poly", "gamma": 1e120},
+            ValueError,
+            r"the features \(.* is X\[.*\] = .*\) or the kernel's constants",
+        ),
     ],
 )
 def test_what_it_refuses(parameters, error, message, data):
